@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * xroce: the ABI between xroce.ko and its libibverbs provider.
+ *
+ * Both sides generate or check their definitions against this file. All
+ * integers are in host byte order unless a comment says otherwise; all
+ * structures have the same layout for 32-bit and 64-bit user space.
+ *
+ * Rings
+ * -----
+ * A ring is one mmap of the size and at the offset that the create call
+ * returned: a header of XROCE_RING_HDR_SIZE bytes, then `entries` slots of
+ * `stride` bytes. `entries` is a power of two. Indices run freely over 32 bits
+ * and are masked with `entries - 1` to find a slot; a ring is empty when
+ * producer equals consumer and full when they differ by `entries`.
+ *
+ * User space may write anything anywhere in a ring at any time. The kernel
+ * keeps its own copy of every index that it owns, copies a slot once before it
+ * looks at it and never reads back what it wrote.
+ */
+#ifndef XROCE_ABI_H
+#define XROCE_ABI_H
+
+#include <linux/types.h>
+
+/* enum rdma_driver_id value of xroce: "XROC". Never one of mainline's. */
+#define XROCE_DRIVER_ID			0x58524f43
+/*
+ * ib_device_ops.uverbs_abi_ver. librxe accepts 1 and 2 only, so it refuses an
+ * xroce device that a user has called rxe0 instead of driving it.
+ */
+#define XROCE_UVERBS_ABI_VERSION	3
+
+/* Version of this file; alloc_ucontext refuses any other with -EPROTO. */
+#define XROCE_ABI_VERSION		1
+
+/**
+ * enum xroce_features - what can be negotiated at alloc_ucontext
+ * @XROCE_FEATURE_SHARED_ARM: completion queues are armed by a store to the
+ *	ring header instead of a system call.
+ * @XROCE_FEATURE_AWAKE: the send ring header says when no doorbell is needed.
+ */
+enum xroce_features {
+	XROCE_FEATURE_SHARED_ARM	= 1 << 0,
+	XROCE_FEATURE_AWAKE		= 1 << 1,
+};
+
+/**
+ * struct xroce_alloc_ucontext_req - alloc_ucontext, from user space
+ * @abi_version: XROCE_ABI_VERSION that the plug-in was built with.
+ * @reserved: must be zero.
+ * @features: bits of enum xroce_features that the plug-in can use.
+ */
+struct xroce_alloc_ucontext_req {
+	__u32 abi_version;
+	__u32 reserved;
+	__aligned_u64 features;
+};
+
+/**
+ * struct xroce_alloc_ucontext_resp - alloc_ucontext, from the kernel
+ * @abi_version: XROCE_ABI_VERSION of the module.
+ * @max_inline: the largest inline payload of a send queue, bytes.
+ * @features: bits of enum xroce_features that are in force.
+ */
+struct xroce_alloc_ucontext_resp {
+	__u32 abi_version;
+	__u32 max_inline;
+	__aligned_u64 features;
+};
+
+/**
+ * struct xroce_ring_info - where a ring is and how it is cut
+ * @offset: mmap offset on the uverbs file.
+ * @size: bytes to map; 0 when the object has no such ring.
+ * @entries: number of slots, a power of two.
+ * @stride: bytes from slot to slot.
+ * @reserved: zero.
+ */
+struct xroce_ring_info {
+	__aligned_u64 offset;
+	__u32 size;
+	__u32 entries;
+	__u32 stride;
+	__u32 reserved;
+};
+
+#define XROCE_RING_HDR_SIZE		256
+
+/**
+ * struct xroce_ring_hdr - the first bytes of every ring
+ * @user_index: written by user space: producer of a send, receive or SRQ ring,
+ *	consumer of a completion ring.
+ * @arm: completion ring, written by user space: one of enum xroce_cq_arm; the
+ *	kernel takes it (exchanges it with 0) when it raises the event.
+ * @kernel_index: written by the kernel: consumer of a send, receive or SRQ
+ *	ring, producer of a completion ring.
+ * @kernel_flags: written by the kernel: bits of enum xroce_ring_flags.
+ *
+ * The three lines are apart so that neither side's stores take the other's
+ * cache line away.
+ */
+struct xroce_ring_hdr {
+	__u32 user_index;
+	__u32 arm;
+	__u32 user_pad[30];
+	__u32 kernel_index;
+	__u32 kernel_flags;
+	__u32 kernel_pad[30];
+};
+
+/**
+ * enum xroce_ring_flags - xroce_ring_hdr.kernel_flags
+ * @XROCE_RING_AWAKE: send ring: the kernel will look at user_index again before
+ *	it clears this bit, so no doorbell is needed. User space stores
+ *	user_index, issues a full fence, then reads this bit.
+ * @XROCE_RING_DEAD: the object behind the ring is gone (device removed).
+ * @XROCE_RING_OVERRUN: completion ring: a completion was lost.
+ */
+enum xroce_ring_flags {
+	XROCE_RING_AWAKE	= 1 << 0,
+	XROCE_RING_DEAD		= 1 << 1,
+	XROCE_RING_OVERRUN	= 1 << 2,
+};
+
+/**
+ * enum xroce_cq_arm - xroce_ring_hdr.arm of a completion ring
+ * @XROCE_ARM_NONE: no event wanted.
+ * @XROCE_ARM_SOLICITED: event at the next solicited or failed completion.
+ * @XROCE_ARM_NEXT: event at the next completion.
+ *
+ * A later, stronger arm replaces a weaker one; user space never stores a
+ * weaker one over a stronger one.
+ */
+enum xroce_cq_arm {
+	XROCE_ARM_NONE		= 0,
+	XROCE_ARM_SOLICITED	= 1,
+	XROCE_ARM_NEXT		= 2,
+};
+
+/**
+ * struct xroce_sge - one scatter/gather element
+ * @addr: virtual address.
+ * @length: bytes; 0 means 0.
+ * @lkey: local key.
+ */
+struct xroce_sge {
+	__aligned_u64 addr;
+	__u32 length;
+	__u32 lkey;
+};
+
+/**
+ * enum xroce_send_opcode - xroce_send_slot.opcode
+ *
+ * The values are those of enum ibv_wr_opcode, given again so that this file
+ * stands alone.
+ */
+enum xroce_send_opcode {
+	XROCE_WR_RDMA_WRITE		= 0,
+	XROCE_WR_RDMA_WRITE_IMM		= 1,
+	XROCE_WR_SEND			= 2,
+	XROCE_WR_SEND_IMM		= 3,
+	XROCE_WR_RDMA_READ		= 4,
+	XROCE_WR_ATOMIC_CMP_SWAP	= 5,
+	XROCE_WR_ATOMIC_FETCH_ADD	= 6,
+	XROCE_WR_LOCAL_INV		= 7,
+	XROCE_WR_BIND_MW		= 8,
+	XROCE_WR_SEND_INV		= 9,
+	XROCE_WR_FLUSH			= 14,
+	XROCE_WR_ATOMIC_WRITE		= 15,
+};
+
+/* xroce_send_slot.flags */
+#define XROCE_SEND_FENCE		(1 << 0)
+#define XROCE_SEND_SIGNALED		(1 << 1)
+#define XROCE_SEND_SOLICITED		(1 << 2)
+#define XROCE_SEND_INLINE		(1 << 3)
+
+/**
+ * struct xroce_send_slot - a send work request: one cache line with one SGE
+ * @wr_id: given back in the completion.
+ * @opcode: enum xroce_send_opcode.
+ * @flags: XROCE_SEND_*.
+ * @count: number of SGEs, or bytes of inline data with XROCE_SEND_INLINE.
+ * @imm: immediate data (big endian, as the verbs carry it) or the remote key
+ *	to invalidate (host order).
+ * @rdma: RDMA and atomics. @rdma.srqn: remote XRC SRQ number (also for SEND).
+ * @ud: UD and GSI. @ud.ah: number that create_ah returned.
+ * @bind: memory window binding.
+ * @data: SGEs or inline bytes follow here; the first SGE ends the cache line.
+ */
+struct xroce_send_slot {
+	__aligned_u64 wr_id;
+	__u8 opcode;
+	__u8 flags;
+	__u16 count;
+	__u32 imm;
+	union {
+		struct {
+			__aligned_u64 remote_addr;
+			__u32 rkey;
+			__u32 srqn;
+			__aligned_u64 compare_add;
+			__aligned_u64 swap;
+		} rdma;
+		struct {
+			__u32 ah;
+			__u32 remote_qpn;
+			__u32 remote_qkey;
+			__u32 pkey_index;
+			__aligned_u64 reserved[2];
+		} ud;
+		struct {
+			__aligned_u64 addr;
+			__aligned_u64 length;
+			__u32 mr_lkey;
+			__u32 mw_rkey;
+			__u32 access;
+			__u32 new_rkey;
+		} bind;
+		struct {
+			__aligned_u64 remote_addr;
+			__u32 rkey;
+			__u32 srqn;
+			__u32 length;
+			__u8 type;
+			__u8 level;
+			__u16 reserved0;
+			__aligned_u64 reserved1;
+		} flush;
+	};
+	struct xroce_sge data[];
+};
+
+#define XROCE_SEND_SLOT_HDR		48
+#define XROCE_SEND_SLOT_ALIGN		64
+
+/**
+ * struct xroce_recv_slot - a receive work request
+ * @wr_id: given back in the completion.
+ * @num_sge: number of elements in @sge.
+ * @reserved: zero.
+ * @sge: the scatter list.
+ */
+struct xroce_recv_slot {
+	__aligned_u64 wr_id;
+	__u32 num_sge;
+	__u32 reserved;
+	struct xroce_sge sge[];
+};
+
+#define XROCE_RECV_SLOT_HDR		16
+#define XROCE_RECV_SLOT_ALIGN		32
+
+/**
+ * struct xroce_cqe - a completion: one cache line
+ * @wr_id: of the work request.
+ * @status: enum ibv_wc_status.
+ * @opcode: enum ibv_wc_opcode.
+ * @vendor_err: 0, or a hint for people.
+ * @byte_len: bytes received or read.
+ * @imm: immediate data (big endian) or the invalidated key (host order).
+ * @qp_num: local QP number (of the TGT QP for an XRC receive).
+ * @src_qp: UD: remote QP number.
+ * @wc_flags: IBV_WC_GRH (UD), IBV_WC_WITH_IMM, IBV_WC_WITH_INV...
+ * @pkey_index: UD.
+ * @slid: 0 on RoCE.
+ * @sl: service level.
+ * @dlid_path_bits: 0 on RoCE.
+ * @flags: reserved, zero.
+ * @timestamp: CLOCK_MONOTONIC_RAW ns when the completion was written.
+ * @tm_tag: tag matching: the tag of the message.
+ */
+struct xroce_cqe {
+	__aligned_u64 wr_id;
+	__u32 status;
+	__u32 opcode;
+	__u32 vendor_err;
+	__u32 byte_len;
+	__u32 imm;
+	__u32 qp_num;
+	__u32 src_qp;
+	__u32 wc_flags;
+	__u16 pkey_index;
+	__u16 slid;
+	__u8 sl;
+	__u8 dlid_path_bits;
+	__u16 flags;
+	__aligned_u64 timestamp;
+	__aligned_u64 tm_tag;
+};
+
+/**
+ * struct xroce_create_cq_req - create_cq, from user space
+ * @flags: must be zero.
+ * @reserved: must be zero.
+ */
+struct xroce_create_cq_req {
+	__u32 flags;
+	__u32 reserved;
+};
+
+/**
+ * struct xroce_create_cq_resp - create_cq and resize_cq, from the kernel
+ * @ring: the completion ring. After a resize the unpolled completions stand
+ *	at the start of the new ring (consumer 0); the old mapping stays valid
+ *	until it is unmapped and receives nothing more.
+ */
+struct xroce_create_cq_resp {
+	struct xroce_ring_info ring;
+};
+
+/**
+ * struct xroce_create_srq_resp - create_srq, from the kernel
+ * @ring: the receive ring.
+ * @srqn: SRQ number (24 bits), whatever the type.
+ * @reserved: zero.
+ */
+struct xroce_create_srq_resp {
+	struct xroce_ring_info ring;
+	__u32 srqn;
+	__u32 reserved;
+};
+
+/**
+ * struct xroce_create_qp_req - create_qp, from user space (never for XRC_TGT)
+ * @flags: must be zero.
+ * @reserved: must be zero.
+ */
+struct xroce_create_qp_req {
+	__u32 flags;
+	__u32 reserved;
+};
+
+/**
+ * struct xroce_create_qp_resp - create_qp, from the kernel (never for XRC_TGT)
+ * @sq: the send ring.
+ * @rq: the receive ring; size 0 with an SRQ and for XRC_INI.
+ * @max_inline: bytes of inline data that a send slot holds.
+ * @reserved: zero.
+ */
+struct xroce_create_qp_resp {
+	struct xroce_ring_info sq;
+	struct xroce_ring_info rq;
+	__u32 max_inline;
+	__u32 reserved;
+};
+
+/**
+ * struct xroce_create_ah_resp - create_ah, from the kernel
+ * @ah: number for xroce_send_slot.ud.ah.
+ * @reserved: zero.
+ */
+struct xroce_create_ah_resp {
+	__u32 ah;
+	__u32 reserved;
+};
+
+/*
+ * Opening an existing TGT QP: CREATE_QP of type XRC_TGT carries no driver data,
+ * so the plug-in names the QP in ib_qp_cap: cap.max_send_wr holds
+ * XROCE_TGT_OPEN and cap.max_recv_wr the QP number. To create a new one, the
+ * plug-in passes zero in all of ib_qp_cap.
+ */
+#define XROCE_TGT_OPEN			0x00544754
+
+/* Doorbell: the POST_SEND write() command with wr_count 0 and the QP handle. */
+
+#endif /* XROCE_ABI_H */
