@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0
+# Common ground of the tools in this folder: where things lie, and how to run
+# a command inside the build root. Sourced, not run.
+
+set -euo pipefail
+
+vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
+repo=$(cd "$vm_dir/../.." && pwd -P)
+SUITE=${SUITE:-sid}
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/xroce
+suite_dir=$cache/$SUITE
+root=$suite_dir/root
+
+# Build output is kept per checkout, so that two checkouts can build at once.
+repo_key=$(printf '%s' "$repo" | sha256sum | cut -c1-12)
+out_dir=$suite_dir/out/$repo_key
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+need_root() {
+	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts)"
+}
+
+# in_root COMMAND...: run a command in the build root, in a mount and PID
+# namespace of its own that dies with the caller. The checkout is /xroce
+# (read-only), its build output is /out, /tmp is private.
+# Further directories: binds=("HOST:INSIDE" ...).
+binds=()
+in_root() {
+	mkdir -p "$out_dir" "$root/xroce" "$root/out"
+	XB_ROOT=$root XB_REPO=$repo XB_OUT=$out_dir \
+	setpriv --pdeathsig KILL \
+	unshare --mount --propagation private --pid --fork --kill-child \
+		/bin/bash "$vm_dir/enter" "${binds[@]}" -- "$@"
+}
+
+# The release of a kernel flavour (stock, debug), once it is prepared.
+release_of() {
+	if [ "$1" = debug ]; then
+		cat "$suite_dir/kernel-debug.release"
+	else
+		cut -d' ' -f1 "$suite_dir/kernel"
+	fi
+}
+
+# Where a release's image lies inside the root; nothing if there is none.
+vmlinuz() {
+	local f
+	for f in "/usr/lib/modules/$1/vmlinuz" "/boot/vmlinuz-$1"; do
+		[ -e "$root$f" ] && echo "$f" && return
+	done
+	return 0
+}
