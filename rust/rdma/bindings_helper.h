@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What bindgen reads for crate `rdma`. Only items of include/rdma,
+ * include/uapi/rdma and rust/helpers become Rust; every other type comes from
+ * the `kernel` crate's own bindings (see bindgen_parameters).
+ */
+#include <rdma/ib_verbs.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_mad.h>
+#include <rdma/ib_umem.h>
+#include <rdma/rdma_netlink.h>
+#include <rdma/uverbs_ioctl.h>
+#include <rdma/uverbs_types.h>
+#include <rdma/xroce-abi.h>
+
+#include "../helpers/helpers.h"

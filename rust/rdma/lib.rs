@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Safe abstractions for RDMA drivers, and the kernel services that a software one needs.
+//!
+//! Two halves:
+//!
+//! - the face of ib_core and uverbs: implement [`provider::Provider`], allocate a
+//!   [`device::UnregisteredDevice`], register it, let users add devices by
+//!   [`link::Registration`];
+//! - services that crate `kernel` lacks: locks for softirq and interrupt context, tables read
+//!   under RCU, sk_buffs, UDP tunnel sockets, routes, timers, pinned user memory.
+//!
+//! All `unsafe` code of the module is in this crate. What it exports is sound at any use by safe
+//! code: the crates above are compiled with `-Funsafe_code`.
+
+#![crate_name = "rdma"]
+
+/// Prefix of this crate's log lines; `module!` defines it for the crate that is the module.
+const __LOG_PREFIX: &[u8] = b"xroce\0";
+
+mod bindings;
+
+pub mod abi;
+pub mod ah;
+pub mod cq;
+pub mod device;
+pub mod events;
+pub mod gid;
+pub mod link;
+pub mod mr;
+pub mod pd;
+pub mod port;
+pub mod provider;
+pub mod qp;
+pub mod srq;
+pub mod stats;
+pub mod ucontext;
+pub mod uverbs;
+pub mod wr;
+pub mod xrcd;
+
+mod object;
+mod ops;
+
+// The kernel services.

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a driver implements to become an RDMA device.
+//!
+//! C header: `include/rdma/ib_verbs.h` (`struct ib_device_ops`).
+//!
+//! [`Provider`] is the Rust face of `struct ib_device_ops`: one associated type for each verbs
+//! object, one method for each operation. A method that an implementation leaves out becomes a
+//! `NULL` entry of the table, which is how ib_core learns what a device cannot do.
+//!
+//! # Lives of the objects
+//!
+//! ib_core allocates each object zeroed, calls the create operation and, when that fails, frees
+//! the memory without calling destroy. So a create method returns the *data* of the object by
+//! value and the crate stores it next to the C structure; the data is dropped exactly once, after
+//! the destroy method returned and after the event handle of the object was revoked. ib_core frees
+//! the memory immediately afterwards: whatever must outlive the verbs object (packets in flight,
+//! timers) has to be an object of its own that the data refers to.
+//!
+//! # Contexts
+//!
+//! Methods run in process context and may sleep unless their documentation says otherwise.
+
+use crate::{
+    ah::{
+        Ah,
+        AhAttr, //
+    },
+    cq::{
+        Cq,
+        CqInitAttr,
+        CreatedCq,
+        Notify, //
+    },
+    device::{
+        Device,
+        DeviceAttr, //
+    },
+    events::{
+        CqHandle,
+        QpHandle,
+        SrqHandle, //
+    },
+    gid::Gid,
+    mr::{
+        CreatedMr,
+        Mr,
+        UserRegion, //
+    },
+    pd::Pd,
+    port::PortAttr,
+    qp::{
+        CreatedQp,
+        DestroyCause,
+        Qp,
+        QpAttr,
+        QpAttrMask,
+        QpInitAttr,
+        QpQuery, //
+    },
+    srq::{
+        CreatedSrq,
+        Srq,
+        SrqAttr,
+        SrqAttrMask,
+        SrqInitAttr, //
+    },
+    stats::CounterDesc,
+    ucontext::UContext,
+    uverbs::udata::Udata,
+    wr::{
+        RecvWr,
+        SendWr,
+        WcBuf, //
+    },
+    xrcd::Xrcd, //
+};
+use kernel::{
+    error::VTABLE_DEFAULT_ERROR,
+    prelude::*, //
+};
+
+/// The operations of an RDMA driver.
+///
+/// Implement it with `#[vtable]` on a (usually empty) type that names the driver.
+///
+/// The order in which ib_core tears things down is a promise to rely on: QPs before the CQs, SRQs
+/// and PDs that they name, SRQs before their CQ and XRC domain, everything of a process before its
+/// user context, every user context before the device.
+#[vtable]
+pub trait Provider: Sized + Send + Sync + 'static {
+    /// `enum rdma_driver_id` value: the driver's identity in the user ABI.
+    const DRIVER_ID: u32;
+    /// Version of the driver's user ABI, as sysfs `abi_version` shows it.
+    const UVERBS_ABI_VERSION: u32;
+    /// Names of the counters that [`Provider::hw_stats`] fills, in order.
+    const COUNTERS: &'static [CounterDesc] = &[];
+
+    /// Private data of a device; dropped when ib_core gives the device up.
+    type Data: Send + Sync;
+    /// Private data of a user context (an open of the uverbs device).
+    type UContext: Send + Sync;
+    /// Private data of a protection domain.
+    type Pd: Send + Sync;
+    /// Private data of a memory region.
+    type Mr: Send + Sync;
+    /// Private data of a completion queue.
+    type Cq: Send + Sync;
+    /// Private data of a shared receive queue.
+    type Srq: Send + Sync;
+    /// Private data of a queue pair.
+    type Qp: Send + Sync;
+    /// Private data of an address handle. May be dropped in atomic context.
+    type Ah: Send + Sync;
+    /// Private data of an XRC domain.
+    type Xrcd: Send + Sync;
+
+    /// Reports the attributes of the device. Also called once during registration.
+    fn query_device(device: &Device<Self>) -> Result<DeviceAttr>;
+
+    /// Reports the state and the limits of port `port` (1-based).
+    fn query_port(device: &Device<Self>, port: u32) -> Result<PortAttr>;
+
+    /// Returns the partition key at `index` of the table of `port`; `EINVAL` beyond its end.
+    fn query_pkey(device: &Device<Self>, port: u32, index: u16) -> Result<u16>;
+
+    /// A GID was entered into the table of the port. An error keeps it out.
+    fn add_gid(_device: &Device<Self>, _gid: &Gid) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// A GID leaves the table of the port.
+    fn del_gid(_device: &Device<Self>, _gid: &Gid) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Fills `values`, one for each of [`Provider::COUNTERS`], with the counters of `port`.
+    fn hw_stats(_device: &Device<Self>, _port: u32, _values: &mut [u64]) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The device has been registered and is about to be shown to clients.
+    fn enable(_device: &Device<Self>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// A process opens the device: negotiates the ABI.
+    fn alloc_ucontext(
+        device: &Device<Self>,
+        udata: &mut Udata<'_, Self>,
+    ) -> Result<Self::UContext>;
+
+    /// The user context goes; its objects are gone already.
+    fn dealloc_ucontext(_ctx: &UContext<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The device is being removed under a process that has it open; its objects are destroyed
+    /// right after. Required for removal that does not wait for processes, so the operation is in
+    /// the table even when this method is absent.
+    fn disassociate_ucontext(_ctx: &UContext<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Makes a protection domain. `udata` is `None` for a kernel user.
+    fn alloc_pd(
+        device: &Device<Self>,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<Self::Pd>;
+
+    /// The protection domain goes; nothing refers to it any more.
+    fn dealloc_pd(_pd: &Pd<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Registers memory of the calling process.
+    fn reg_user_mr(
+        pd: &Pd<Self>,
+        region: &UserRegion,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedMr<Self::Mr>>;
+
+    /// Makes the region that covers all kernel memory, for kernel users. `access` is made of the
+    /// `IB_ACCESS_*` flags.
+    fn get_dma_mr(pd: &Pd<Self>, access: u32) -> Result<CreatedMr<Self::Mr>>;
+
+    /// Ends a memory region. An error keeps it (memory windows bound to it: `EBUSY`); its keys
+    /// must be refused from the moment this method succeeds.
+    fn dereg_mr(mr: &Mr<Self>) -> Result;
+
+    /// Makes a completion queue. `udata` is `None` for a kernel user.
+    ///
+    /// `handle` raises the events of the queue from any context until the queue is destroyed.
+    fn create_cq(
+        device: &Device<Self>,
+        init: &CqInitAttr,
+        handle: CqHandle,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedCq<Self::Cq>>;
+
+    /// Changes the capacity of a user's completion queue; returns the new one.
+    fn resize_cq(_cq: &Cq<Self>, _cqe: u32, _udata: &mut Udata<'_, Self>) -> Result<u32> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Moderates events: at most one for `count` completions or `period` microseconds.
+    fn modify_cq(_cq: &Cq<Self>, _count: u16, _period: u16) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The completion queue goes; no queue posts to it any more.
+    fn destroy_cq(_cq: &Cq<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Moves completions of a kernel user's queue into `wcs`. Any context.
+    fn poll_cq(cq: &Cq<Self>, wcs: &mut WcBuf<'_>) -> Result;
+
+    /// Arms the queue. Returns whether completions wait already, when
+    /// [`Notify::report_missed`] asks for that. Any context; a user's queue comes here by the
+    /// `REQ_NOTIFY_CQ` command.
+    fn req_notify_cq(cq: &Cq<Self>, notify: Notify) -> Result<bool>;
+
+    /// Makes a shared receive queue; adjusts `init.attr` to what it got.
+    fn create_srq(
+        _pd: &Pd<Self>,
+        _init: &mut SrqInitAttr<'_, Self>,
+        _handle: SrqHandle,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedSrq<Self::Srq>> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Resizes the queue or sets its limit, as `mask` says.
+    fn modify_srq(
+        _srq: &Srq<Self>,
+        _attr: &SrqAttr,
+        _mask: SrqAttrMask,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Reports size and limit of the queue.
+    fn query_srq(_srq: &Srq<Self>) -> Result<SrqAttr> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The shared receive queue goes; no QP of ib_core's refers to it any more.
+    fn destroy_srq(_srq: &Srq<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Queues one receive of a kernel user. Any context, interrupts off included.
+    fn post_srq_recv(_srq: &Srq<Self>, _wr: &RecvWr<'_>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Opens an XRC domain.
+    fn alloc_xrcd(
+        _device: &Device<Self>,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<Self::Xrcd> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The last open of an XRC domain was closed. ib_core ignores failure here, so there is none.
+    fn dealloc_xrcd(_xrcd: &Xrcd<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Makes a queue pair; adjusts `init.cap` to what it got.
+    ///
+    /// For [`crate::qp::QpType::XrcTgt`] there is neither PD nor CQ nor `udata`, whoever the user
+    /// is; `init.cap` passes through from user space untouched. For every other type `udata` is
+    /// `None` exactly for kernel users.
+    fn create_qp(
+        device: &Device<Self>,
+        init: &mut QpInitAttr<'_, Self>,
+        handle: QpHandle,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedQp<Self::Qp>>;
+
+    /// Changes the attributes in `mask`. ib_core has checked little: begin with
+    /// [`crate::qp::modify_qp_is_ok`].
+    fn modify_qp(
+        qp: &Qp<Self>,
+        attr: &QpAttr,
+        mask: QpAttrMask,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result;
+
+    /// Reports all attributes.
+    fn query_qp(_qp: &Qp<Self>, _mask: QpAttrMask) -> Result<QpQuery> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The queue pair goes. `cause` tells an explicit destroy from the end of the process' file.
+    fn destroy_qp(qp: &Qp<Self>, cause: DestroyCause);
+
+    /// Queues one send of a kernel user. Any context, interrupts off included: must not run the
+    /// requester here. An error ends the chain of requests, as `ib_post_send` documents.
+    fn post_send(qp: &Qp<Self>, wr: &SendWr<'_, Self>) -> Result;
+
+    /// Called once after [`Provider::post_send`] accepted at least one request of a chain: the
+    /// place to schedule the requester. Any context.
+    fn post_send_end(_qp: &Qp<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// A process rang the doorbell of its QP (`POST_SEND` without requests).
+    fn doorbell(_qp: &Qp<Self>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Queues one receive of a kernel user. Any context, interrupts off included.
+    fn post_recv(qp: &Qp<Self>, wr: &RecvWr<'_>) -> Result;
+
+    /// Makes an address handle. May run in atomic context when `sleepable` is false (kernel users
+    /// only), then allocate with `GFP_ATOMIC`.
+    fn create_ah(
+        _pd: &Pd<Self>,
+        _attr: &AhAttr,
+        _sleepable: bool,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<Self::Ah> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Replaces the address of a handle.
+    fn modify_ah(_ah: &Ah<Self>, _attr: &AhAttr) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Reports the address of a handle.
+    fn query_ah(_ah: &Ah<Self>) -> Result<AhAttr> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The address handle goes. May run in atomic context.
+    fn destroy_ah(_ah: &Ah<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Joins a UD QP to a multicast group.
+    fn attach_mcast(_qp: &Qp<Self>, _gid: &[u8; 16], _lid: u16) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Takes a UD QP out of a multicast group.
+    fn detach_mcast(_qp: &Qp<Self>, _gid: &[u8; 16], _lid: u16) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+}
