@@ -116,11 +116,15 @@ struct xroce_ring_hdr {
  *	user_index, issues a full fence, then reads this bit.
  * @XROCE_RING_DEAD: the object behind the ring is gone (device removed).
  * @XROCE_RING_OVERRUN: completion ring: a completion was lost.
+ * @XROCE_RING_FLUSH: receive ring of a QP: the QP is in the error state. User
+ *	space stores user_index, issues a full fence, then reads this bit; when
+ *	it is set, it rings the QP's doorbell so that what was posted is flushed.
  */
 enum xroce_ring_flags {
 	XROCE_RING_AWAKE	= 1 << 0,
 	XROCE_RING_DEAD		= 1 << 1,
 	XROCE_RING_OVERRUN	= 1 << 2,
+	XROCE_RING_FLUSH	= 1 << 3,
 };
 
 /**
@@ -305,7 +309,8 @@ struct xroce_create_cq_req {
  * struct xroce_create_cq_resp - create_cq and resize_cq, from the kernel
  * @ring: the completion ring. After a resize the unpolled completions stand
  *	at the start of the new ring (consumer 0); the old mapping stays valid
- *	until it is unmapped and receives nothing more.
+ *	until it is unmapped and receives nothing more. What was armed in the old
+ *	ring is armed in the new one: the kernel moves the word.
  */
 struct xroce_create_cq_resp {
 	struct xroce_ring_info ring;
