@@ -29,6 +29,12 @@ need_root() {
 binds=()
 in_root() {
 	mkdir -p "$out_dir" "$root/xroce" "$root/out"
+	# cargo finds crates where Debian's librust-*-dev packages put them.
+	[ -e "$out_dir/cargo-home/config.toml" ] || {
+		mkdir -p "$out_dir/cargo-home"
+		printf '[source.crates-io]\nreplace-with = "debian"\n[source.debian]\ndirectory = "%s"\n' \
+			/usr/share/cargo/registry >"$out_dir/cargo-home/config.toml"
+	}
 	XB_ROOT=$root XB_REPO=$repo XB_OUT=$out_dir \
 	setpriv --pdeathsig KILL \
 	unshare --mount --propagation private --pid --fork --kill-child \
