@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""KTAP for tests in Python.
+
+A test file decorates functions with @case and ends with main(). A case fails
+by raising, and is skipped by raising Skip. Command-line arguments are regular
+expressions that choose cases by name.
+"""
+import os
+import re
+import sys
+import time
+import traceback
+
+SLOW = int(os.environ.get('SELFTEST_SLOW', '1') or 1)
+DEBUG = bool(os.environ.get('SELFTEST_DEBUG'))
+LONG = bool(os.environ.get('SELFTEST_LONG'))
+_cases = []
+
+
+class Skip(Exception):
+    """Raised by a case that cannot be run here."""
+
+
+def case(arg=None, *, debug=True, long=False, name=None):
+    """Register a case. debug=False: not on the debug kernel."""
+    def register(fn):
+        add(name or fn.__name__, fn, debug=debug, long=long)
+        return fn
+    return register(arg) if callable(arg) else register
+
+
+def add(name, fn, debug=True, long=False):
+    """Register a callable as a case called name."""
+    if (DEBUG and not debug) or (long and not LONG):
+        return
+    _cases.append((name, fn))
+
+
+def skip_all(why):
+    """End the whole test as skipped."""
+    print('KTAP version 1\n1..0 # SKIP ' + why)
+    sys.exit(4)
+
+
+def note(text):
+    """Print a diagnostic line or several."""
+    for line in str(text).rstrip().split('\n'):
+        print('# ' + line)
+
+
+def deadline(seconds):
+    """A point in time, stretched on the debug kernel."""
+    return time.monotonic() + seconds * SLOW
+
+
+def wait_for(what, seconds, condition):
+    """Wait until condition() is true and return its value."""
+    end = deadline(seconds)
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError('timeout: ' + what)
+        time.sleep(0.01)
+
+
+def expect(condition, text):
+    """Fail the case with text unless condition holds."""
+    if not condition:
+        raise AssertionError(text)
+
+
+def expect_eq(got, wanted, what):
+    """Fail the case unless got equals wanted."""
+    if got != wanted:
+        raise AssertionError(f'{what}: got {got!r}, wanted {wanted!r}')
+
+
+def expect_errno(wanted, what, fn, *args, **kwargs):
+    """fn must raise an error that carries one of the errno values wanted."""
+    wanted = wanted if isinstance(wanted, (tuple, list, set)) else (wanted,)
+    try:
+        fn(*args, **kwargs)
+    except OSError as ex:
+        code = ex.errno
+    except Exception as ex:
+        code = getattr(ex, 'error_code', None)
+        if code is None:
+            raise
+    else:
+        raise AssertionError(f'{what}: succeeded, errno of {wanted} wanted')
+    names = [os.strerror(e) for e in wanted]
+    if abs(code or 0) not in wanted:
+        raise AssertionError(f'{what}: errno {code} ({os.strerror(abs(code or 0))}), wanted {names}')
+
+
+def main(setup=None, teardown=None):
+    """Run the cases and exit."""
+    chosen = [c for c in _cases
+              if not sys.argv[1:] or any(re.search(p, c[0]) for p in sys.argv[1:])]
+    print('KTAP version 1')
+    print(f'1..{len(chosen)}')
+    failed = 0
+    if setup:
+        try:
+            setup()
+        except Exception:
+            note(traceback.format_exc())
+            print('Bail out! setup failed')
+            sys.exit(1)
+    for n, (name, fn) in enumerate(chosen, 1):
+        start = time.monotonic()
+        try:
+            fn()
+        except Skip as why:
+            print(f'ok {n} {name} # SKIP {why}')
+            continue
+        except Exception:
+            note(traceback.format_exc())
+            print(f'not ok {n} {name}')
+            failed += 1
+            continue
+        print(f'ok {n} {name} # {time.monotonic() - start:.1f} s')
+    if teardown:
+        teardown()
+    sys.stdout.flush()
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Hosts and links for the tests in Python; the work is done by net.sh."""
+import os
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TYPE = os.environ.get('TYPE', 'xroce')
+BIN = os.environ.get('SELFTEST_BIN', '/out/selftests')
+
+
+def sh(command, check=True, host=None):
+    """Run a line of bash with net.sh's functions; return its output."""
+    argv = ['bash', '-c', f'. {HERE}/net.sh; {command}']
+    if host:
+        argv = ['ip', 'netns', 'exec', host] + argv
+    done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if check and done.returncode:
+        raise RuntimeError(f'`{command}` failed ({done.returncode}):\n{done.stdout}')
+    return done.stdout
+
+
+def hosts_up(mtu=1500, type1=TYPE, type2=None):
+    """Namespaces h1, h2 with devices x1, x2 on the two ends of a veth pair."""
+    sh(f'load_module; hosts_up {mtu} {type1} {type2 or type1}')
+
+
+def pair_up(mtu=1500):
+    """Devices y1, y2 in this namespace."""
+    sh(f'load_module; pair_up {mtu}')
+
+
+def clean():
+    """Remove what hosts_up and pair_up made."""
+    sh('hosts_clean')
+
+
+ADDRESS = {'x1': ('10.7.0.1', 'fd07::1'), 'x2': ('10.7.0.2', 'fd07::2'),
+           'y1': ('10.8.0.1', 'fd08::1'), 'y2': ('10.8.0.2', 'fd08::2')}
+
+
+def address(dev, version=4):
+    """The address of a device that hosts_up or pair_up made."""
+    return ADDRESS[dev][version == 6]
+
+
+def _gid_text(addr):
+    import ipaddress
+    ip = ipaddress.ip_address(addr)
+    raw = ip.packed if ip.version == 6 else b'\0' * 10 + b'\xff\xff' + ip.packed
+    return ':'.join(raw[i:i + 2].hex() for i in range(0, 16, 2))
+
+
+def gid_index(dev, version=4):
+    """Index of the RoCEv2 GID of the device's address."""
+    base = f'/sys/class/infiniband/{dev}/ports/1'
+    want = _gid_text(address(dev, version))
+    for i in sorted(os.listdir(base + '/gids'), key=int):
+        try:
+            with open(f'{base}/gids/{i}') as f:
+                if f.read().strip() != want:
+                    continue
+            with open(f'{base}/gid_attrs/types/{i}') as f:
+                if f.read().strip() == 'RoCE v2':
+                    return int(i)
+        except OSError:
+            continue
+    raise LookupError(f'{dev} has no GID for {want}')
+
+
+def counters(dev):
+    """All hw counters of port 1 by name."""
+    base = f'/sys/class/infiniband/{dev}/ports/1/hw_counters'
+    out = {}
+    for name in os.listdir(base):
+        try:
+            with open(f'{base}/{name}') as f:
+                out[name] = int(f.read())
+        except (OSError, ValueError):
+            pass
+    return out

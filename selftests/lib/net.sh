@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+# Hosts, links and waiting, for the tests in bash and (through net.py) Python.
+# Sourced. A "host" is a network namespace h1 or h2; they are joined by a veth
+# pair e1 - e2 with addresses 10.7.0.N/24 and fd07::N/64, and carry RDMA devices
+# x1 and x2 of the type in TYPE.
+
+TYPE=${TYPE:-xroce}
+SELFTEST_SLOW=${SELFTEST_SLOW:-1}
+
+module_of() {
+	case $1 in
+	rxe) echo rdma_rxe ;;
+	*) echo "$1" ;;
+	esac
+}
+
+load_module() {
+	modprobe -q ib_uverbs
+	modprobe -q rdma_ucm
+	modprobe "$(module_of "$TYPE")"
+}
+
+# until_true SECONDS COMMAND...: try COMMAND until it succeeds. Time is
+# stretched on the debug kernel.
+until_true() {
+	local end=$((SECONDS + $1 * SELFTEST_SLOW + 1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $end ] || return 1
+		sleep 0.02
+	done
+}
+
+# gid_index DEVICE ADDRESS: print the index of the RoCEv2 GID that ADDRESS (as
+# 10.7.0.1 or fd07::1) gives.
+gid_index() {
+	local want=$2 d=/sys/class/infiniband/$1/ports/1 g i type got
+	case $want in
+	*.*)
+		# shellcheck disable=SC2086
+		want=$(IFS=.; printf '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' $want)
+		;;
+	*)
+		local head=${want%%::*} tail=${want##*::}
+		want=$(printf '%04x:0000:0000:0000:0000:0000:0000:%04x' "0x$head" "0x$tail")
+		;;
+	esac
+	# The table is filled from its start: 32 entries are far more than ours.
+	for g in "$d"/gids/{0..31}; do
+		i=${g##*/}
+		read -r got <"$g" && [ "$got" = "$want" ] || continue
+		read -r type <"$d/gid_attrs/types/$i" || continue
+		[ "$type" = "RoCE v2" ] || continue
+		echo "$i"
+		return 0
+	done 2>/dev/null
+	return 1
+}
+
+has_gid() { gid_index "$@" >/dev/null; }
+
+# wait_gid DEVICE ADDRESS...
+wait_gid() {
+	local dev=$1 a
+	shift
+	for a; do
+		until_true 10 has_gid "$dev" "$a" || { echo "# $dev got no GID for $a" >&2; return 1; }
+	done
+}
+
+in_host() { # HOST COMMAND...
+	local h=$1
+	shift
+	ip netns exec "$h" "$@"
+}
+
+# plain_link NETNS DEV: no segmentation or coalescing on the link, so that the
+# queueing discipline sees single packets.
+plain_link() { in_host "$1" ethtool -K "$2" tso off gso off gro off >/dev/null 2>&1; }
+
+# hosts_net [MTU]: the two namespaces and their wire, without RDMA devices.
+hosts_net() {
+	local mtu=${1:-1500} n
+	ip netns add h1 && ip netns add h2 || return 1
+	ip link add e1 netns h1 mtu "$mtu" type veth peer name e2 netns h2 mtu "$mtu" || return 1
+	for n in 1 2; do
+		ip -n h$n link set lo up
+		ip -n h$n link set e$n up
+		ip -n h$n addr add 10.7.0.$n/24 dev e$n
+		ip -n h$n addr add fd07::$n/64 dev e$n nodad
+	done
+}
+
+add_link() { # HOST NAME NETDEV [TYPE]
+	in_host "$1" rdma link add "$2" type "${4:-$TYPE}" netdev "$3"
+}
+
+# hosts_up [MTU] [TYPE1 [TYPE2]]: two hosts, each with its RDMA device.
+hosts_up() {
+	hosts_net "${1:-1500}" || return 1
+	add_link h1 x1 e1 "${2:-$TYPE}" || return 1
+	add_link h2 x2 e2 "${3:-${2:-$TYPE}}" || return 1
+	wait_gid x1 10.7.0.1 fd07::1 && wait_gid x2 10.7.0.2 fd07::2
+}
+
+# pair_up [MTU]: two devices y1, y2 over dummy net devices in this namespace.
+pair_up() {
+	local n
+	for n in 1 2; do
+		ip link add d$n mtu "${1:-1500}" type dummy || return 1
+		ip link set d$n up
+		ip addr add 10.8.0.$n/32 dev d$n
+		ip addr add fd08::$n/128 dev d$n nodad
+		rdma link add y$n type "$TYPE" netdev d$n || return 1
+		wait_gid y$n 10.8.0.$n fd08::$n || return 1
+	done
+}
+
+# Every device, namespace and link that a test of ours may have left.
+hosts_clean() {
+	local n dev rc=0
+	for dev in $(rdma -j link show 2>/dev/null | grep -o '"ifname":"[xyz][0-9]*"' | cut -d'"' -f4 | sort -u); do
+		rdma link del "$dev" || rc=1
+	done
+	for n in h1 h2 h3; do
+		[ ! -e /run/netns/$n ] || ip netns pids $n 2>/dev/null | xargs -r kill -KILL 2>/dev/null
+		[ ! -e /run/netns/$n ] || ip netns del $n || rc=1
+	done
+	for n in d1 d2 d3 e1 e2; do
+		[ ! -e /sys/class/net/$n ] || ip link del $n 2>/dev/null
+	done
+	# Namespaces go in the background; their devices must be gone too.
+	until_true 20 no_devices || { echo "devices are left: $(ls /sys/class/infiniband)"; rc=1; }
+	return $rc
+}
+
+no_devices() { [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; }
+
+# netem HOST DEV ARGUMENT...
+netem() {
+	local h=$1 d=$2
+	shift 2
+	modprobe -q sch_netem
+	in_host "$h" tc qdisc replace dev "$d" root netem limit 100000 "$@"
+}
+
+# counter DEVICE NAME: one hw counter of port 1.
+counter() { cat "/sys/class/infiniband/$1/ports/1/hw_counters/$2" 2>/dev/null; }
+
+# listening HOST PORT: is there a TCP listener?
+listening() { in_host "$1" ss -Hltn "sport = :$2" | grep -q .; }
+wait_listen() { until_true 20 listening "$1" "$2"; }
