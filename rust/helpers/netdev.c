@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Network devices, their notifier and network namespaces. */
+#include <linux/etherdevice.h>
+#include <linux/if_vlan.h>
+#include <linux/netdevice.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+
+#include "services.h"
+
+/* dev_hold() is inline. */
+void xrdma_netdev_hold(struct net_device *dev)
+{
+	dev_hold(dev);
+}
+
+/* dev_put() is inline. */
+void xrdma_netdev_put(struct net_device *dev)
+{
+	dev_put(dev);
+}
+
+/* bindgen knows struct net_device only as an opaque stub: hence the getters. */
+__u32 xrdma_netdev_mtu(const struct net_device *dev)
+{
+	return READ_ONCE(dev->mtu);
+}
+
+/* As above. */
+__u32 xrdma_netdev_ifindex(const struct net_device *dev)
+{
+	return READ_ONCE(dev->ifindex);
+}
+
+/* As above. */
+bool xrdma_netdev_is_up(const struct net_device *dev)
+{
+	return netif_running(dev);
+}
+
+/* As above. */
+bool xrdma_netdev_has_carrier(const struct net_device *dev)
+{
+	return netif_carrier_ok(dev);
+}
+
+/* As above. */
+bool xrdma_netdev_is_vlan(const struct net_device *dev)
+{
+	return is_vlan_dev(dev);
+}
+
+/* As above. */
+bool xrdma_netdev_is_loopback(const struct net_device *dev)
+{
+	return dev->flags & IFF_LOOPBACK;
+}
+
+/* As above. Devices without an Ethernet address give zeroes. */
+void xrdma_netdev_mac(const struct net_device *dev, __u8 mac[6])
+{
+	if (dev->addr_len == ETH_ALEN && dev->dev_addr)
+		ether_addr_copy(mac, dev->dev_addr);
+	else
+		eth_zero_addr(mac);
+}
+
+/* dev_net() is inline, and the namespace may change while we look. */
+__u64 xrdma_netdev_net_cookie(const struct net_device *dev)
+{
+	u64 cookie;
+
+	rcu_read_lock();
+	cookie = dev_net_rcu(dev)->net_cookie;
+	rcu_read_unlock();
+	return cookie;
+}
+
+/* As above; NULL when the namespace is going away. */
+struct net *xrdma_netdev_net_get(const struct net_device *dev)
+{
+	struct net *net;
+
+	rcu_read_lock();
+	net = maybe_get_net(dev_net_rcu(dev));
+	rcu_read_unlock();
+	return net;
+}
+
+/* bindgen knows struct net only as an opaque stub. */
+__u64 xrdma_net_cookie(const struct net *net)
+{
+	return net->net_cookie;
+}
+
+/* maybe_get_net() is inline. */
+struct net *xrdma_net_get(struct net *net)
+{
+	return maybe_get_net(net);
+}
+
+/* put_net() is inline. */
+void xrdma_net_put(struct net *net)
+{
+	put_net(net);
+}
+
+struct xrdma_notifier {
+	struct notifier_block nb;
+	xrdma_netdev_fn fn;
+};
+
+static int xrdma_netdev_event(struct notifier_block *nb, unsigned long event,
+			      void *ptr)
+{
+	struct xrdma_notifier *n = container_of(nb, struct xrdma_notifier, nb);
+	enum xrdma_netdev_event what;
+
+	switch (event) {
+	case NETDEV_UP:
+		what = XRDMA_NETDEV_UP;
+		break;
+	case NETDEV_DOWN:
+		what = XRDMA_NETDEV_DOWN;
+		break;
+	case NETDEV_CHANGE:
+		what = XRDMA_NETDEV_CHANGE;
+		break;
+	case NETDEV_REGISTER:
+		what = XRDMA_NETDEV_REGISTER;
+		break;
+	case NETDEV_UNREGISTER:
+		what = XRDMA_NETDEV_UNREGISTER;
+		break;
+	case NETDEV_CHANGEMTU:
+		what = XRDMA_NETDEV_CHANGEMTU;
+		break;
+	case NETDEV_CHANGEADDR:
+		what = XRDMA_NETDEV_CHANGEADDR;
+		break;
+	case NETDEV_CHANGENAME:
+		what = XRDMA_NETDEV_CHANGENAME;
+		break;
+	default:
+		return NOTIFY_DONE;
+	}
+	n->fn(what, netdev_notifier_info_to_dev(ptr));
+	return NOTIFY_DONE;
+}
+
+/*
+ * The notifier block must not move, and the events are C macros. Called for the
+ * devices that are there already, too, with REGISTER and UP. All namespaces.
+ */
+struct xrdma_notifier *xrdma_notifier_register(xrdma_netdev_fn fn)
+{
+	struct xrdma_notifier *n = kzalloc(sizeof(*n), GFP_KERNEL);
+	int ret;
+
+	if (!n)
+		return ERR_PTR(-ENOMEM);
+	n->nb.notifier_call = xrdma_netdev_event;
+	n->fn = fn;
+	ret = register_netdevice_notifier(&n->nb);
+	if (ret) {
+		kfree(n);
+		return ERR_PTR(ret);
+	}
+	return n;
+}
+
+/*
+ * So that Rust need not know the layout. The core calls the notifier once more
+ * for every device, with DOWN and UNREGISTER, before this returns.
+ */
+void xrdma_notifier_unregister(struct xrdma_notifier *n)
+{
+	unregister_netdevice_notifier(&n->nb);
+	kfree(n);
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/* RCU, reference counts and the tables that softirq looks objects up in. */
+#include <linux/rcupdate.h>
+#include <linux/refcount.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "services.h"
+
+/* Inline in C, and the kernel crate's Refcount has no such operation. */
+bool xrdma_refcount_inc_not_zero(struct refcount_struct *ref)
+{
+	return refcount_inc_not_zero(ref);
+}
+
+/* INIT_RCU_WORK() is a macro; its lock class belongs to this file. */
+void xrdma_rcu_work_init(struct rcu_work *rwork,
+			 void (*fn)(struct work_struct *work))
+{
+	INIT_RCU_WORK(rwork, fn);
+}
+
+/* Inline in C. */
+struct rcu_work *xrdma_to_rcu_work(struct work_struct *work)
+{
+	return to_rcu_work(work);
+}
+
+/*
+ * xa_init_flags() is inline. The lock is taken with interrupts off everywhere:
+ * objects leave the tables from any context. Nodes are charged to whoever makes
+ * an object. The lock class is this file's: all tables share it, and no table's
+ * lock is ever taken inside another's.
+ */
+void xrdma_xa_init(struct xarray *xa)
+{
+	xa_init_flags(xa, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
+}
+
+/* The allocating forms are inline and take the lock kind from the caller. */
+int xrdma_xa_reserve(struct xarray *xa, __u32 *id, __u32 min, __u32 max,
+		     __u32 *next)
+{
+	int ret = xa_alloc_cyclic_irq(xa, id, NULL, XA_LIMIT(min, max), next,
+				      GFP_KERNEL);
+
+	return ret < 0 ? ret : 0;
+}
+
+/* As above, for one number. */
+int xrdma_xa_reserve_at(struct xarray *xa, __u32 id)
+{
+	return xa_insert_irq(xa, id, XA_ZERO_ENTRY, GFP_KERNEL);
+}
+
+/*
+ * xa_lock_irqsave() is a macro. The slot was reserved, so the store allocates
+ * nothing; what was there before is returned.
+ */
+void *xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry)
+{
+	unsigned long flags;
+	void *old;
+
+	xa_lock_irqsave(xa, flags);
+	old = __xa_store(xa, id, entry, 0);
+	xa_unlock_irqrestore(xa, flags);
+	return old;
+}
+
+/* xa_lock_irqsave() is a macro. NULL when only a reservation was there. */
+void *xrdma_xa_remove(struct xarray *xa, __u32 id)
+{
+	unsigned long flags;
+	void *old;
+
+	xa_lock_irqsave(xa, flags);
+	old = __xa_erase(xa, id);
+	xa_unlock_irqrestore(xa, flags);
+	return old;
+}
+
+/* XA_PRESENT is a macro. Finds the first entry at *id or after. */
+void *xrdma_xa_next(struct xarray *xa, unsigned long *id)
+{
+	return xa_find(xa, id, ULONG_MAX, XA_PRESENT);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Received packets. */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/skbuff.h>
+#include <linux/udp.h>
+#include <net/dsfield.h>
+#include <net/ipv6.h>
+
+#include "services.h"
+
+/*
+ * Called with skb->data at the UDP header, as encap_rcv() gets it, and again on
+ * what comes out of a queue. All header accessors are inline. False: not a
+ * packet that RoCEv2 allows, or no memory to make it linear. IP options and
+ * extension headers are refused: RoCEv2 has none, and the ICRC covers the
+ * header as it is laid out without them.
+ */
+bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
+{
+	const struct udphdr *udp;
+	unsigned int len;
+
+	if (skb_linearize(skb))
+		return false;
+	udp = udp_hdr(skb);
+	len = ntohs(udp->len);
+	if (len < sizeof(*udp) || len > skb->len)
+		return false;
+	info->ip = skb_network_header(skb);
+	info->ip_len = skb_network_header_len(skb);
+	info->payload = (const u8 *)(udp + 1);
+	info->payload_len = len - sizeof(*udp);
+	info->sport = ntohs(udp->source);
+	if (skb->protocol == htons(ETH_P_IP)) {
+		const struct iphdr *ip = ip_hdr(skb);
+
+		if (info->ip_len != sizeof(*ip))
+			return false;
+		ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)info->src);
+		ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)info->dst);
+		info->tos = ip->tos;
+		info->ttl = ip->ttl;
+		info->flow_label = 0;
+		return true;
+	}
+	if (skb->protocol == htons(ETH_P_IPV6)) {
+		const struct ipv6hdr *ip = ipv6_hdr(skb);
+
+		if (info->ip_len != sizeof(*ip))
+			return false;
+		memcpy(info->src, &ip->saddr, sizeof(info->src));
+		memcpy(info->dst, &ip->daddr, sizeof(info->dst));
+		info->tos = ipv6_get_dsfield(ip);
+		info->ttl = ip->hop_limit;
+		info->flow_label = ntohl(ip6_flowlabel(ip));
+		return true;
+	}
+	return false;
+}
+
+/*
+ * Takes from a fresh packet all that dies with the RCU read section it came in:
+ * afterwards it may be kept. What completions of datagrams want to know of the
+ * link layer stays in the control block. The accessors are inline.
+ */
+void xrdma_rx_detach(struct sk_buff *skb)
+{
+	struct xrdma_link_info *link = (void *)skb->cb;
+	const struct net_device *dev = skb->dev;
+
+	BUILD_BUG_ON(sizeof(*link) > sizeof(skb->cb));
+	if (skb_mac_header_was_set(skb) && dev->type == ARPHRD_ETHER &&
+	    skb_mac_header(skb) + ETH_HLEN <= skb_network_header(skb))
+		ether_addr_copy(link->smac, eth_hdr(skb)->h_source);
+	else
+		eth_zero_addr(link->smac);
+	if (is_vlan_dev(dev))
+		link->vlan = vlan_dev_vlan_id(dev);
+	else if (skb_vlan_tag_present(skb))
+		link->vlan = skb_vlan_tag_get_id(skb);
+	else
+		link->vlan = 0xffff;
+	skb->dev = NULL;
+	skb_dst_drop(skb);
+	skb_orphan(skb);
+}
+
+/* bindgen's view of the control block is not worth having. */
+void xrdma_rx_link(const struct sk_buff *skb, struct xrdma_link_info *info)
+{
+	memcpy(info, skb->cb, sizeof(*info));
+}
+
+/* Inline in some configurations. The packet did its work. */
+void xrdma_skb_consume(struct sk_buff *skb)
+{
+	consume_skb(skb);
+}
+
+/* Inline in C. The packet was refused: drop monitors see it. */
+void xrdma_skb_drop(struct sk_buff *skb)
+{
+	kfree_skb(skb);
+}
+
+/* Inline in C, with a lock class of this file. */
+void xrdma_skb_queue_init(struct sk_buff_head *q)
+{
+	skb_queue_head_init(q);
+}
+
+/*
+ * skb_queue_tail() has no limit. False: full, the packet is still the caller's.
+ * As many more than @limit can get in as there are CPUs: none waits for a count.
+ * Any context.
+ */
+bool xrdma_skb_queue_push(struct sk_buff_head *q, struct sk_buff *skb,
+			  __u32 limit)
+{
+	if (skb_queue_len_lockless(q) >= limit)
+		return false;
+	skb_queue_tail(q, skb);
+	return true;
+}
+
+/* The empty case, which is the common one, takes no lock. */
+struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q)
+{
+	if (skb_queue_empty_lockless(q))
+		return NULL;
+	return skb_dequeue(q);
+}
+
+/* Inline in C. */
+__u32 xrdma_skb_queue_len(const struct sk_buff_head *q)
+{
+	return skb_queue_len_lockless(q);
+}
+
+/* skb_queue_purge() is inline. */
+void xrdma_skb_queue_purge(struct sk_buff_head *q)
+{
+	skb_queue_purge(q);
+}

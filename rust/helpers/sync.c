@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Lock kinds and waits that the kernel crate does not have. */
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/wait_bit.h>
+
+#include "services.h"
+
+/* Inline in C; the kernel crate knows the plain spin_lock() only. */
+void xrdma_spin_lock_bh(struct spinlock *lock)
+{
+	spin_lock_bh(lock);
+}
+
+/* As above. */
+void xrdma_spin_unlock_bh(struct spinlock *lock)
+{
+	spin_unlock_bh(lock);
+}
+
+/* As above. */
+bool xrdma_spin_trylock_bh(struct spinlock *lock)
+{
+	return spin_trylock_bh(lock);
+}
+
+/* A macro in C, which writes its second argument. */
+unsigned long xrdma_spin_lock_irqsave(struct spinlock *lock)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(lock, flags);
+	return flags;
+}
+
+/* Inline in C. */
+void xrdma_spin_unlock_irqrestore(struct spinlock *lock, unsigned long flags)
+{
+	spin_unlock_irqrestore(lock, flags);
+}
+
+/* A macro in C, which writes its second argument. */
+bool xrdma_spin_trylock_irqsave(struct spinlock *lock, unsigned long *flags)
+{
+	unsigned long saved;
+
+	if (!spin_trylock_irqsave(lock, saved))
+		return false;
+	*flags = saved;
+	return true;
+}
+
+/*
+ * wait_var_event() is a macro. Sleeps until no bit of @mask is set in *@word;
+ * the kernel's hashed wait queues serve, so the word needs no queue of its own.
+ */
+void xrdma_wait_bits_clear(__u32 *word, __u32 mask)
+{
+	wait_var_event(word, !(READ_ONCE(*word) & mask));
+}
+
+/*
+ * wake_up_var() wants a full barrier between the change of the word and its
+ * look at the wait queue; Rust's atomics say nothing to the kernel's.
+ */
+void xrdma_wake_waiters(__u32 *word)
+{
+	smp_mb();
+	wake_up_var(word);
+}

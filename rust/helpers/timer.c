@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+/* High-resolution timers whose callback runs in softirq and gets a number. */
+#include <linux/hrtimer.h>
+#include <linux/slab.h>
+
+#include "services.h"
+
+struct xrdma_timer {
+	struct hrtimer timer;
+	xrdma_call_fn call;
+	void *fn;
+	u64 cookie;
+};
+
+static enum hrtimer_restart xrdma_timer_fire(struct hrtimer *timer)
+{
+	struct xrdma_timer *t = container_of(timer, struct xrdma_timer, timer);
+
+	t->call(t->fn, t->cookie);
+	return HRTIMER_NORESTART;
+}
+
+/* struct hrtimer must not move, and its callback returns a C enum. */
+struct xrdma_timer *xrdma_timer_alloc(xrdma_call_fn call, void *fn,
+				      __u64 cookie)
+{
+	struct xrdma_timer *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+
+	if (!t)
+		return NULL;
+	hrtimer_setup(&t->timer, xrdma_timer_fire, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_SOFT);
+	t->call = call;
+	t->fn = fn;
+	t->cookie = cookie;
+	return t;
+}
+
+/*
+ * hrtimer_start() is inline. A timer that will fire sooner anyway is left
+ * alone: a retransmission deadline moves forward with every acknowledgement,
+ * and to take the timer out of the tree and put it back each time costs more
+ * than a spurious callback now and then. The look at the expiry is a race only
+ * with a timer that fires at this moment, and then the callback is yet to read
+ * the new deadline.
+ */
+void xrdma_timer_start(struct xrdma_timer *t, __u64 ns)
+{
+	ktime_t when = ns_to_ktime(min_t(u64, ns, KTIME_MAX));
+
+	if (hrtimer_is_queued(&t->timer) &&
+	    hrtimer_get_expires(&t->timer) <= when)
+		return;
+	hrtimer_start(&t->timer, when, HRTIMER_MODE_ABS_SOFT);
+}
+
+/* So that Rust need not know the layout. Waits for a running callback. */
+void xrdma_timer_cancel(struct xrdma_timer *t)
+{
+	hrtimer_cancel(&t->timer);
+}
+
+/* As above. */
+void xrdma_timer_free(struct xrdma_timer *t)
+{
+	hrtimer_cancel(&t->timer);
+	kfree(t);
+}
+
+/* ktime_get_ns() is inline. */
+__u64 xrdma_now_ns(void)
+{
+	return ktime_get_ns();
+}

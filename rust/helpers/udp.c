@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The UDP sockets of RoCEv2: one pair per network namespace that has a device,
+ * shared by the devices in it.
+ */
+#include <linux/ipv6.h>
+#include <linux/mutex.h>
+#include <linux/refcount.h>
+#include <linux/slab.h>
+#include <net/net_namespace.h>
+#include <net/netns/generic.h>
+#include <net/sock.h>
+#include <net/udp.h>
+#include <net/udp_tunnel.h>
+
+#include "services.h"
+#include "tunnel.h"
+
+struct xrdma_pernet {
+	struct xrdma_tunnel *tunnel;
+};
+
+static unsigned int xrdma_pernet_id;
+
+/* Opens, closes and exits of namespaces; protects xrdma_pernet.tunnel. */
+static DEFINE_MUTEX(xrdma_tunnel_mutex);
+
+/*
+ * Softirq, in an RCU read section. The packet is ours in any case: 0 tells UDP
+ * so. The fields come out in one pass because a call per field from Rust would
+ * cost more than the parsing.
+ */
+static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	struct xrdma_tunnel *t = rcu_dereference_sk_user_data(sk);
+	struct xrdma_rx_info info;
+
+	if (unlikely(!t || !xrdma_rx_parse(skb, &info))) {
+		kfree_skb(skb);
+		return 0;
+	}
+	xrdma_rx_detach(skb);
+	t->receive(t->cookie, skb, &info);
+	return 0;
+}
+
+static struct sock *xrdma_socket_open(struct net *net, struct xrdma_tunnel *t,
+				      int family)
+{
+	struct udp_port_cfg port = {
+		.family = family,
+		.local_udp_port = htons(XRDMA_UDP_PORT),
+		.ipv6_v6only = family == AF_INET6,
+	};
+	struct udp_tunnel_sock_cfg cfg = {
+		.sk_user_data = t,
+		.encap_type = 1,
+		.encap_rcv = xrdma_encap_rcv,
+	};
+	struct socket *sock;
+	int ret = udp_sock_create(net, &port, &sock);
+
+	if (ret)
+		return ERR_PTR(ret);
+	setup_udp_tunnel_sock(net, sock->sk, &cfg);
+	return sock->sk;
+}
+
+/*
+ * Callers hold xrdma_tunnel_mutex. Afterwards no new packet comes in or goes
+ * out; those under way end with the next synchronize_net().
+ */
+static void xrdma_sockets_release(struct xrdma_tunnel *t)
+{
+	struct sock *sk4, *sk6;
+
+	sk4 = rcu_replace_pointer(t->sk4, NULL,
+				  lockdep_is_held(&xrdma_tunnel_mutex));
+	sk6 = rcu_replace_pointer(t->sk6, NULL,
+				  lockdep_is_held(&xrdma_tunnel_mutex));
+	if (sk4)
+		udp_tunnel_sock_release(sk4);
+	if (sk6)
+		udp_tunnel_sock_release(sk6);
+}
+
+static int xrdma_tunnel_setup(struct net *net, struct xrdma_tunnel *t)
+{
+	struct sock *sk;
+
+	sk = xrdma_socket_open(net, t, AF_INET);
+	if (IS_ERR(sk))
+		return PTR_ERR(sk);
+	rcu_assign_pointer(t->sk4, sk);
+	if (!IS_ENABLED(CONFIG_IPV6) || !ipv6_mod_enabled())
+		return 0;
+	sk = xrdma_socket_open(net, t, AF_INET6);
+	if (IS_ERR(sk))
+		return PTR_ERR(sk);
+	rcu_assign_pointer(t->sk6, sk);
+	return 0;
+}
+
+/*
+ * Opens the namespace's sockets, or joins those who have them open. Process
+ * context, sleeps. -EADDRINUSE: another driver (rxe) or program has the port.
+ * Here and not in Rust because it is all inline functions and C structures.
+ */
+struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive,
+				       int *error)
+{
+	struct xrdma_pernet *pernet = net_generic(net, xrdma_pernet_id);
+	struct xrdma_tunnel *t;
+	int ret;
+
+	mutex_lock(&xrdma_tunnel_mutex);
+	t = pernet->tunnel;
+	if (t) {
+		ret = t->receive == receive ? 0 : -EBUSY;
+		if (ret)
+			goto fail;
+		t->users++;
+		refcount_inc(&t->ref);
+		goto out;
+	}
+	ret = -ENOMEM;
+	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	if (!t)
+		goto fail;
+	t->receive = receive;
+	t->cookie = net->net_cookie;
+	t->users = 1;
+	refcount_set(&t->ref, 1);
+	ret = xrdma_tunnel_setup(net, t);
+	if (ret) {
+		xrdma_sockets_release(t);
+		mutex_unlock(&xrdma_tunnel_mutex);
+		/* A packet may have come in between the two sockets. */
+		synchronize_net();
+		kfree(t);
+		*error = ret;
+		return NULL;
+	}
+	t->pernet = pernet;
+	pernet->tunnel = t;
+out:
+	mutex_unlock(&xrdma_tunnel_mutex);
+	return t;
+fail:
+	mutex_unlock(&xrdma_tunnel_mutex);
+	*error = ret;
+	return NULL;
+}
+
+/*
+ * Takes one user away; the last closes the sockets, and when it returns no
+ * packet is being received any more. Process context, sleeps.
+ */
+void xrdma_tunnel_close(struct xrdma_tunnel *t)
+{
+	bool last;
+
+	mutex_lock(&xrdma_tunnel_mutex);
+	last = !--t->users;
+	if (last) {
+		if (t->pernet)
+			t->pernet->tunnel = NULL;
+		t->pernet = NULL;
+		xrdma_sockets_release(t);
+	}
+	mutex_unlock(&xrdma_tunnel_mutex);
+	if (last)
+		synchronize_net();
+}
+
+/*
+ * Drops the memory; the sockets are closed by then, and a grace period has
+ * passed since. Any context.
+ */
+void xrdma_tunnel_put(struct xrdma_tunnel *t)
+{
+	if (refcount_dec_and_test(&t->ref))
+		kfree(t);
+}
+
+/* A look that may be out of date when it returns. */
+bool xrdma_tunnel_alive(const struct xrdma_tunnel *t)
+{
+	return rcu_access_pointer(t->sk4);
+}
+
+/* So that Rust need not know the layout. */
+__u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t)
+{
+	return t->cookie;
+}
+
+/* Memory of packets that were sent and are not yet out of the queues, bytes. */
+__u64 xrdma_tunnel_tx_bytes(struct xrdma_tunnel *t)
+{
+	struct sock *sk;
+	u64 bytes = 0;
+
+	rcu_read_lock();
+	sk = rcu_dereference(t->sk4);
+	if (sk)
+		bytes += sk_wmem_alloc_get(sk);
+	sk = rcu_dereference(t->sk6);
+	if (sk)
+		bytes += sk_wmem_alloc_get(sk);
+	rcu_read_unlock();
+	return bytes;
+}
+
+/*
+ * The namespace dies with its devices still ours: their network devices are
+ * gone already, which unregisters them, but that may take longer than the
+ * namespace lives. Kernel sockets do not hold it, so they must go now.
+ */
+static void __net_exit xrdma_net_exit(struct net *net)
+{
+	struct xrdma_pernet *pernet = net_generic(net, xrdma_pernet_id);
+	struct xrdma_tunnel *t;
+
+	mutex_lock(&xrdma_tunnel_mutex);
+	t = pernet->tunnel;
+	if (t) {
+		pernet->tunnel = NULL;
+		t->pernet = NULL;
+		xrdma_sockets_release(t);
+	}
+	mutex_unlock(&xrdma_tunnel_mutex);
+	/* Senders look at the sockets in an RCU read section. */
+	if (t)
+		synchronize_net();
+}
+
+static struct pernet_operations xrdma_net_ops = {
+	.exit = xrdma_net_exit,
+	.id = &xrdma_pernet_id,
+	.size = sizeof(struct xrdma_pernet),
+};
+
+/* The pernet structure is C data with a C callback. */
+int xrdma_udp_init(void)
+{
+	return register_pernet_subsys(&xrdma_net_ops);
+}
+
+/* As above. */
+void xrdma_udp_exit(void)
+{
+	unregister_pernet_subsys(&xrdma_net_ops);
+}

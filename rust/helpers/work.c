@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Work items that carry a number instead of a pointer. */
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "services.h"
+
+struct xrdma_work {
+	struct work_struct work;
+	struct workqueue_struct *wq;
+	xrdma_call_fn call;
+	void *fn;
+	u64 cookie;
+};
+
+/*
+ * alloc_workqueue() is a variadic macro. The process queue may be needed to
+ * free memory (storage over RDMA), hence WQ_MEM_RECLAIM.
+ */
+struct workqueue_struct *xrdma_workqueue_create(bool bh)
+{
+	if (bh)
+		return alloc_workqueue("xroce_bh", WQ_BH | WQ_PERCPU, 0);
+	return alloc_workqueue("xroce", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+}
+
+/* Kept beside its counterpart. Waits for all work. */
+void xrdma_workqueue_destroy(struct workqueue_struct *wq)
+{
+	destroy_workqueue(wq);
+}
+
+/* flush_workqueue() is a macro. */
+void xrdma_workqueue_flush(struct workqueue_struct *wq)
+{
+	flush_workqueue(wq);
+}
+
+static void xrdma_work_run(struct work_struct *work)
+{
+	struct xrdma_work *w = container_of(work, struct xrdma_work, work);
+
+	w->call(w->fn, w->cookie);
+}
+
+/* INIT_WORK() is a macro; and the item must not move. */
+struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq,
+				    xrdma_call_fn call, void *fn, __u64 cookie)
+{
+	struct xrdma_work *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+
+	if (!w)
+		return NULL;
+	INIT_WORK(&w->work, xrdma_work_run);
+	w->wq = wq;
+	w->call = call;
+	w->fn = fn;
+	w->cookie = cookie;
+	return w;
+}
+
+/* queue_work() is inline. Any context. */
+bool xrdma_work_schedule(struct xrdma_work *w)
+{
+	return queue_work(w->wq, &w->work);
+}
+
+/* Kept beside its counterpart, so that Rust need not know the layout. */
+bool xrdma_work_cancel(struct xrdma_work *w)
+{
+	return cancel_work_sync(&w->work);
+}
+
+/* As above. */
+void xrdma_work_free(struct xrdma_work *w)
+{
+	cancel_work_sync(&w->work);
+	kfree(w);
+}
