@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Delivery between queue pairs of one host.
+//!
+//! A peer whose address is local in the sender's own network namespace is served by copying from
+//! memory region to memory region: no packet, no CRC. Everything else is as on the wire: order,
+//! errors, RNR. A message is the unit of the protocol here; long ones are copied in several runs of
+//! the sender, and the receiver's side is set aside for them meanwhile.
+//!
+//! The sender owns its own send side and takes the peer's receive side only if nobody has it. If
+//! somebody has, it leaves its number there and is run again when that side is free.
+
+mod copy;
+
+use self::copy::{copy, CopyFault, End};
+use crate::access;
+use crate::prelude::*;
+use crate::qp::engine::Budget;
+use crate::qp::receive::{remote_pd, RecvSide};
+use crate::qp::request::SendOp;
+use crate::qp::send::{fill, idle, SendEnv, SendIo, SendSide};
+use crate::{mr, tables};
+use roce::requester::{LocalError, LocalMessage, LocalOk};
+use roce::responder::{LocalOutcome, LocalPlan};
+
+/// The most bytes that are copied without looking around.
+const CHUNK: u32 = 256 << 10;
+
+/// The sender's part of the state.
+#[derive(Default)]
+pub(crate) struct Sender {
+    /// Messages are copied, not sent.
+    on: bool,
+    /// The message that is being copied.
+    transfer: Option<Transfer>,
+}
+
+/// A message on its way.
+struct Transfer {
+    message: LocalMessage,
+    /// What the responder asks for; `None` before it was asked.
+    plan: Option<LocalPlan>,
+    /// Bytes copied.
+    done: u32,
+}
+
+/// How a step of a transfer ended.
+enum Step {
+    /// The responder is done with the message, or refused it.
+    Finished(Result<LocalOk, LocalError>),
+    /// There is more to copy.
+    More,
+}
+
+/// Decides whether the messages of `side` are copied from now on. The answer may change whenever
+/// nothing is under way.
+fn is_on(side: &mut SendSide, qp: &WireQp) -> bool {
+    if !crate::local_copy() || !qp.kind.is_reliable() {
+        return false;
+    }
+    side.path
+        .route(qp.device.tunnel())
+        .is_ok_and(|route| route.is_local())
+}
+
+/// Runs the send side of a QP with a peer on this host. `None`: the peer is elsewhere, so packets
+/// must be sent.
+pub(crate) fn run(
+    side: &mut SendSide,
+    qp: &WireQp,
+    now: u64,
+    budget: &mut Budget,
+) -> Option<Run> {
+    if side.io.local.transfer.is_none() && !side.requester.in_flight() {
+        side.io.local.on = is_on(side, qp);
+    }
+    if !side.io.local.on {
+        return None;
+    }
+    let peer = tables::get().and_then(|t| t.qps.get(side.dest_qpn));
+    let mut held: Option<OwnerGuard<'_, RecvSide>> = None;
+    let again = loop {
+        if !fill(&mut side.requester, &mut side.io, qp) {
+            break Run::Idle;
+        }
+        if side.io.local.transfer.is_none() {
+            let mut env = SendEnv {
+                qp,
+                io: &mut side.io,
+            };
+            match side.requester.local_next(now, &mut env) {
+                Some(message) => {
+                    side.io.local.transfer = Some(Transfer {
+                        message,
+                        plan: None,
+                        done: 0,
+                    })
+                }
+                None if idle(&side.requester, &mut side.io) => break Run::Idle,
+                None => continue,
+            }
+        }
+        if held.is_none() {
+            if let Some(peer) = &peer {
+                held = peer.recv.try_lock();
+                if held.is_none() {
+                    wait_for(peer, qp);
+                    side.io.blocked();
+                    break Run::Idle;
+                }
+            }
+        }
+        let Some(mut transfer) = side.io.local.transfer.take() else {
+            break Run::Idle;
+        };
+        let before = transfer.done;
+        let step = match (&peer, &mut held) {
+            (Some(peer), Some(recv)) => advance(side, qp, peer, recv, &mut transfer, now),
+            _ => Step::Finished(Err(LocalError::Silent)),
+        };
+        budget.spend(transfer.done.wrapping_sub(before));
+        match step {
+            Step::More => side.io.local.transfer = Some(transfer),
+            Step::Finished(result) => {
+                if result.is_ok() {
+                    qp.device.count(Counter::LocalMessages, 1);
+                    qp.device
+                        .count(Counter::LocalBytes, u64::from(transfer.done));
+                }
+                let mut env = SendEnv {
+                    qp,
+                    io: &mut side.io,
+                };
+                side.requester.local_done(result, now, &mut env);
+            }
+        }
+        if budget.is_empty() {
+            side.io.blocked();
+            break Run::Again;
+        }
+    };
+    let took = held.is_some();
+    drop(held);
+    if let (true, Some(peer)) = (took, &peer) {
+        // What came for the peer meanwhile.
+        peer.kick_receive();
+    }
+    Some(again)
+}
+
+/// Leaves word with `peer` that the send side of `qp` waits for its receive side.
+fn wait_for(peer: &WireQp, qp: &WireQp) {
+    peer.local_waiter.store(qp.qpn, Relaxed);
+    full_fence();
+    // Either the owner runs once more and sees the note, or this run does.
+    peer.kick_receive();
+}
+
+/// The receive side of `qp` is about to be free: runs the sender that waits for it. Called by the
+/// owner, so the sender is only scheduled.
+pub(crate) fn wake_waiter(qp: &WireQp) {
+    if qp.local_waiter.load(Relaxed) == 0 {
+        return;
+    }
+    let waiter = qp.local_waiter.xchg(0, Full);
+    if let (1.., Some(tables)) = (waiter, tables::get()) {
+        tables.qps.with(waiter, |sender| sender.schedule_send());
+    }
+}
+
+/// Whether `peer` would take packets of `qp` from the wire.
+fn listens(peer: &WireQp, recv: &RecvSide, side: &SendSide, qp: &WireQp) -> bool {
+    let av = side.path.av();
+    let theirs = recv.path.av();
+    peer.ns() == qp.ns()
+        && peer.kind.answers(qp.kind)
+        && peer.state().receives()
+        && theirs.src == av.dst
+        && theirs.dst == av.src
+}
+
+/// Takes the transfer a step further: asks the responder, copies a chunk, finishes.
+fn advance(
+    side: &mut SendSide,
+    qp: &WireQp,
+    peer: &WireQp,
+    recv: &mut RecvSide,
+    transfer: &mut Transfer,
+    now: u64,
+) -> Step {
+    if !listens(peer, recv, side, qp) {
+        return Step::Finished(Err(LocalError::Silent));
+    }
+    let plan = match transfer.plan {
+        Some(plan) => plan,
+        None => {
+            let (responder, mut env) = recv.split(peer);
+            match responder.local_request(&transfer.message, now, &mut env) {
+                Ok(plan) => *transfer.plan.insert(plan),
+                Err(error) => {
+                    settle(recv, peer);
+                    return Step::Finished(Err(error));
+                }
+            }
+        }
+    };
+    let mut ok = LocalOk::Done;
+    let (outcome, blame) = match copy_chunk(&side.io, qp, peer, recv, transfer, plan) {
+        Ok(false) => return Step::More,
+        Ok(true) => {
+            if let LocalPlan::AtomicDone { original } = plan {
+                ok = LocalOk::Atomic(original);
+            }
+            (LocalOutcome::Done, None)
+        }
+        Err((outcome, blame)) => (outcome, blame),
+    };
+    let (responder, mut env) = recv.split(peer);
+    let finished = responder.local_finish(&transfer.message, outcome, now, &mut env);
+    settle(recv, peer);
+    Step::Finished(match (blame, finished) {
+        (Some(status), _) => Err(LocalError::Local(status)),
+        (None, Err(error)) => Err(error),
+        (None, Ok(())) => Ok(ok),
+    })
+}
+
+/// Does what the peer's own run would do after the responder was called.
+fn settle(recv: &mut RecvSide, peer: &WireQp) {
+    if recv.io.take_failed() {
+        peer.enter_error();
+    }
+}
+
+/// Copies the next chunk. True when the message is complete. An error says what to tell the
+/// responder, and the status of the sender's work request when the fault is the sender's.
+fn copy_chunk(
+    io: &SendIo,
+    qp: &WireQp,
+    peer: &WireQp,
+    recv: &RecvSide,
+    transfer: &mut Transfer,
+    plan: LocalPlan,
+) -> Result<bool, (LocalOutcome, Option<WcStatus>)> {
+    let slot = transfer.message.slot;
+    let own = End::List {
+        pd: qp.pd,
+        sges: io.list(slot),
+    };
+    let mine = |_| (LocalOutcome::Abandoned, Some(WcStatus::LocProtErr));
+    let total = transfer.message.wr.data_len();
+    let theirs = match plan {
+        LocalPlan::Receive => {
+            let list = recv.io.current.list();
+            if total > access::total(list) {
+                return Err((LocalOutcome::TooLong, None));
+            }
+            End::List {
+                pd: recv.io.current.pd,
+                sges: list,
+            }
+        }
+        LocalPlan::Write { rkey, va, .. } | LocalPlan::Read { rkey, va, .. } => End::Remote {
+            pd: remote_pd(peer, xrc_srqn(peer, transfer))
+                .map_err(|_| (LocalOutcome::RemoteFault, None))?,
+            qpn: peer.qpn,
+            rkey,
+            va,
+        },
+        _ => return Ok(true),
+    };
+    let fault = match plan {
+        LocalPlan::Receive => LocalOutcome::ReceiveFault,
+        _ => LocalOutcome::RemoteFault,
+    };
+    let len = total.wrapping_sub(transfer.done).min(CHUNK);
+    let at = transfer.done;
+    if len > 0 {
+        if let LocalPlan::Read { .. } = plan {
+            copy(&theirs, &own, at, len, mr::REMOTE_READ)
+        } else if io.is_inline(slot) {
+            copy_inline(io, slot, &theirs, at, len)
+        } else {
+            copy(&own, &theirs, at, len, mr::REMOTE_WRITE)
+        }
+        .map_err(|e| match (e, plan) {
+            (CopyFault::Source, LocalPlan::Read { .. }) => (fault, None),
+            (CopyFault::Destination, LocalPlan::Read { .. }) => mine(()),
+            (CopyFault::Source, _) => mine(()),
+            (CopyFault::Destination, _) => (fault, None),
+        })?;
+    }
+    transfer.done = at.wrapping_add(len);
+    Ok(transfer.done >= total)
+}
+
+/// The SRQ number that a message for an XRC target names.
+fn xrc_srqn(peer: &WireQp, transfer: &Transfer) -> Option<u32> {
+    peer.kind.is_xrc().then_some(transfer.message.wr.srqn)
+}
+
+/// Copies inline data of work request `slot`.
+fn copy_inline(io: &SendIo, slot: u32, to: &End<'_>, at: u32, len: u32) -> Result<(), CopyFault> {
+    let mut buffer = [0u8; 256];
+    let mut done = 0;
+    while done < len {
+        let part = len.wrapping_sub(done).min(buffer.len() as u32);
+        let piece = buffer
+            .get_mut(..part as usize)
+            .ok_or(CopyFault::Source)?;
+        let offset = at.wrapping_add(done);
+        io.gather(0, slot, offset, piece)
+            .map_err(|_| CopyFault::Source)?;
+        to.store(offset, piece, mr::REMOTE_WRITE)
+            .map_err(|_| CopyFault::Destination)?;
+        done = done.wrapping_add(part);
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Copying between two places that are named by keys.
+
+use crate::access::{self, locate};
+use crate::mr;
+use crate::prelude::*;
+use crate::qp::request::Sge;
+use core::cell::Cell;
+
+/// One end of a copy.
+pub(super) enum End<'a> {
+    /// A gather or scatter list.
+    List {
+        /// Protection domain of its keys.
+        pd: u64,
+        /// The list.
+        sges: &'a [Sge],
+    },
+    /// Memory that a remote key names.
+    Remote {
+        /// Protection domain that the key must belong to.
+        pd: u64,
+        /// QP that is asked for the access.
+        qpn: u32,
+        /// The key.
+        rkey: u32,
+        /// Address of the first byte.
+        va: u64,
+    },
+}
+
+/// Which end of a copy is at fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CopyFault {
+    Source,
+    Destination,
+}
+
+impl End<'_> {
+    /// Runs `f` on the memory at `offset`: with the offset to use there, and the number of bytes,
+    /// `len` at most. `write` says whether a list is written; `access` what is asked of a remote
+    /// key.
+    fn with<R>(
+        &self,
+        offset: u32,
+        len: u32,
+        write: bool,
+        access: u32,
+        f: impl FnOnce(&Memory, u64, u32) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        match *self {
+            End::List { pd, sges } => {
+                let piece = locate(sges, offset).ok_or(Fault)?;
+                let sge = sges.get(piece.index).ok_or(Fault)?;
+                let len = len.min(piece.len);
+                match sge.kernel {
+                    Some(kernel) => f(&Memory::Kernel(kernel), u64::from(piece.skip), len),
+                    None => {
+                        access::with_sge(pd, sge, piece.skip, len, write, |m, at| f(m, at, len))
+                    }
+                }
+            }
+            End::Remote { pd, qpn, rkey, va } => {
+                let va = va.checked_add(u64::from(offset)).ok_or(Fault)?;
+                mr::with_remote(rkey, pd, qpn, va, u64::from(len), access, |m, at| {
+                    f(m, at, len)
+                })
+            }
+        }
+    }
+
+    /// Stores `data` at `offset`.
+    pub(super) fn store(&self, offset: u32, data: &[u8], access: u32) -> Result<(), Fault> {
+        let mut done = 0usize;
+        while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
+            let at = offset.wrapping_add(done as u32);
+            let stored = self.with(at, rest.len() as u32, true, access, |memory, at, len| {
+                memory.write(at, rest.get(..len as usize).ok_or(Fault)?)?;
+                Ok(len)
+            })?;
+            done = done.wrapping_add(stored as usize);
+        }
+        Ok(())
+    }
+}
+
+/// Copies `len` bytes at `offset` of `from` to the same offset of `to`. `access` is what is asked of
+/// the end that is remote.
+pub(super) fn copy(
+    from: &End<'_>,
+    to: &End<'_>,
+    offset: u32,
+    len: u32,
+    access: u32,
+) -> Result<(), CopyFault> {
+    let mut done = 0u32;
+    while done < len {
+        let at = offset.wrapping_add(done);
+        let rest = len.wrapping_sub(done);
+        let readable = Cell::new(false);
+        let copied = from.with(at, rest, false, access, |source, src, rest| {
+            readable.set(true);
+            to.with(at, rest, true, access, |target, dst, rest| {
+                rdma::mem::copy(source, src, target, dst, rest as usize)?;
+                Ok(rest)
+            })
+        });
+        match copied {
+            Ok(n) => done = done.wrapping_add(n.max(1)),
+            Err(_) if readable.get() => return Err(CopyFault::Destination),
+            Err(_) => return Err(CopyFault::Source),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Ends: errors, draining, resetting and destroying a queue pair.
+
+use crate::prelude::*;
+use crate::tx::Av;
+use roce::requester::RequesterConfig;
+use roce::responder::ResponderConfig;
+
+impl WireQp {
+    /// Moves to the error state and has both directions flushed. Any context; also called by the
+    /// owners of the two directions, so the flush itself is left to the work items.
+    pub(crate) fn enter_error(&self) {
+        if self.set_error() {
+            self.send_work.schedule();
+            self.recv_work.schedule();
+        }
+    }
+
+    /// As [`WireQp::enter_error`], and flushes at once as far as nobody else does. Process context.
+    pub(crate) fn modify_to_error(&self) {
+        self.set_error();
+        self.kick_send();
+        self.kick_receive();
+    }
+
+    /// Sets up the receive direction; the caller sets the state afterwards. Process context.
+    pub(crate) fn configure_receive(&self, config: &ResponderConfig, av: &Av) {
+        self.recv.lock().configure(config, *av);
+        self.kick_receive();
+    }
+
+    /// Sets up the send direction; the caller sets the state afterwards and kicks. Process context.
+    pub(crate) fn configure_send(&self, config: &RequesterConfig, av: &Av) {
+        self.send.lock().configure(config, *av);
+        self.kick_send();
+    }
+
+    /// Begins to drain: what was begun is finished, nothing new is begun, and an event tells when
+    /// that is so. The caller has set the state to SQD. Process context.
+    pub(crate) fn start_drain(&self) {
+        self.send.lock().requester.set_draining(true);
+        self.kick_send();
+    }
+
+    /// Ends draining. The caller has set the state to RTS. Process context.
+    pub(crate) fn end_drain(&self) {
+        self.send.lock().requester.set_draining(false);
+        self.kick_send();
+    }
+
+    /// Forgets everything: what was posted, what is under way, what waits. The caller has set the
+    /// state to RESET. Process context.
+    pub(crate) fn reset(&self) {
+        self.timer.cancel();
+        self.send.lock().reset();
+        self.recv.lock().reset();
+        self.responses.purge();
+        self.requests.purge();
+        self.kick_send();
+        self.kick_receive();
+    }
+
+    /// Ends all activity of a QP that is no longer in the table. Nothing completes any more once
+    /// this returns. Process context.
+    pub(crate) fn stop(&self) {
+        self.set_stopped();
+        self.timer.cancel();
+        self.send_work.cancel();
+        self.recv_work.cancel();
+        // A run in progress ends before the lock is taken; later ones see the state.
+        self.send.lock().reset();
+        self.recv.lock().reset();
+        self.responses.purge();
+        self.requests.purge();
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What drives the two directions of a queue pair, and from where.
+//!
+//! Each direction is the property of whoever holds its [`Owner`]. A doorbell, a packet, a timer and
+//! a work item all do the same: they leave their input where the owner finds it (ring, backlog,
+//! clock) and kick. The run that follows looks at everything. Nobody waits for anybody, except
+//! the control path, which takes an owner in process context.
+
+use super::receive::RecvSide;
+use super::send::SendSide;
+use crate::prelude::*;
+use crate::tables;
+use crate::tx::Av;
+
+/// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
+/// bring new input as fast as this one handles it.
+const MAX_ROUNDS: u32 = 16;
+
+/// How much one run may do.
+pub(crate) struct Budget {
+    /// Packets still to be built or messages still to be handled.
+    packets: u32,
+    /// Bytes of payload still to be moved.
+    bytes: u32,
+}
+
+impl Budget {
+    /// Budget of one run: a burst that the softnet backlog of the receiving end (1000 packets by
+    /// default, shared by all) holds easily.
+    pub(crate) fn new() -> Self {
+        Budget {
+            packets: 128,
+            bytes: 256 << 10,
+        }
+    }
+
+    /// Takes one packet and `bytes` from the budget.
+    pub(crate) fn spend(&mut self, bytes: u32) {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets == 0 || self.bytes == 0
+    }
+}
+
+impl WireQp {
+    /// Runs the send side, or makes its present owner run it again. Any context but NMI and hard
+    /// interrupt.
+    pub(crate) fn kick_send(&self) {
+        if self.run_send() {
+            self.send_work.schedule();
+        }
+    }
+
+    /// Runs the receive side, or makes its present owner run it again. Any context but NMI and hard
+    /// interrupt.
+    pub(crate) fn kick_receive(&self) {
+        if self.run_receive(None) {
+            self.recv_work.schedule();
+        }
+    }
+
+    /// Has the send side run soon. Any context: kernel users post with interrupts off.
+    pub(crate) fn schedule_send(&self) {
+        self.send_work.schedule();
+    }
+
+    /// A user's doorbell: runs the send side in the caller, for as long as there is work and no
+    /// signal is pending. In the error state it flushes both directions, since it is then what
+    /// follows a posted receive as well. Process context.
+    pub(crate) fn doorbell(&self) {
+        if self.state().is_error() {
+            self.kick_receive();
+        }
+        while self.run_send() {
+            if rdma::work::signal_pending() {
+                self.send_work.schedule();
+                return;
+            }
+            rdma::work::cond_resched();
+        }
+    }
+
+    /// Kicks the send side; true when work is left that nobody will do unless asked.
+    fn run_send(&self) -> bool {
+        let mut rounds = 0;
+        let kick = self.send.kick(|side: &mut SendSide| {
+            rounds += 1;
+            if rounds > MAX_ROUNDS {
+                return Run::Again;
+            }
+            side.run(self)
+        });
+        matches!(kick, Kick::Again)
+    }
+
+    /// Kicks the receive side and hands it `packet`, which was verified. True when work is left.
+    pub(crate) fn run_receive(&self, packet: Option<RxSkb>) -> bool {
+        let mut packet = packet;
+        let mut again = self.kick_receive_with(&mut packet);
+        if let Some(packet) = packet {
+            // Somebody else owns the side: leave the packet where the owner finds it.
+            if self.requests.push(packet).is_err() {
+                self.device.count(Counter::Dropped, 1);
+            }
+            again = self.kick_receive_with(&mut None);
+        }
+        again
+    }
+
+    fn kick_receive_with(&self, packet: &mut Option<RxSkb>) -> bool {
+        let mut rounds = 0;
+        let kick = self.recv.kick(|side: &mut RecvSide| {
+            rounds += 1;
+            if rounds > MAX_ROUNDS {
+                return Run::Again;
+            }
+            side.run(self, packet.take())
+        });
+        matches!(kick, Kick::Again)
+    }
+
+    /// Hands a verified response packet to the requester. Softirq.
+    pub(crate) fn response(&self, packet: RxSkb) {
+        if self.responses.push(packet).is_err() {
+            self.device.count(Counter::Dropped, 1);
+        }
+        self.kick_send();
+    }
+
+    /// Hands a verified request packet to the responder. Softirq.
+    pub(crate) fn request(&self, packet: RxSkb) {
+        if self.run_receive(Some(packet)) {
+            self.recv_work.schedule();
+        }
+    }
+
+    /// Callback of the QP's timer and of its send work; `qpn` is their cookie. Softirq.
+    pub(crate) fn on_send_work(qpn: u64) {
+        with_qp(qpn, |qp| qp.kick_send());
+    }
+
+    /// Callback of the QP's receive work. Softirq.
+    pub(crate) fn on_recv_work(qpn: u64) {
+        with_qp(qpn, |qp| qp.kick_receive());
+    }
+}
+
+fn with_qp(qpn: u64, f: impl FnOnce(&WireQp)) {
+    if let (Ok(qpn), Some(tables)) = (u32::try_from(qpn), tables::get()) {
+        tables.qps.with(qpn, f);
+    }
+}
+
+/// What both directions share of an address check: does `packet` belong to the connection `av`?
+pub(crate) fn from_peer(av: &Av, packet: &RxSkb) -> bool {
+    packet.src() == av.dst && packet.dst() == av.src
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work requests as the module sees them, whatever ring or call they came from.
+//!
+//! `wr.rs` decodes the slots of a user's ring and the chains of a kernel user into these types, and
+//! checks what can be checked without the queue pair's state: opcode, counts, lengths.
+
+use crate::prelude::*;
+
+/// The most scatter/gather elements that any work request may have.
+pub(crate) const MAX_SGE: usize = 32;
+
+/// One scatter/gather element.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Sge {
+    /// Virtual address in the address space of the region that `lkey` names.
+    pub(crate) addr: u64,
+    /// Bytes.
+    pub(crate) len: u32,
+    /// Local key; unused with `kernel`.
+    pub(crate) lkey: u32,
+    /// The address of a kernel user that gave the device's local DMA key.
+    pub(crate) kernel: Option<KernelAddr>,
+}
+
+/// What a send work request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SendOp {
+    /// SEND, with `imm` when it has immediate data.
+    #[default]
+    Send,
+    /// SEND with immediate data.
+    SendImm,
+    /// SEND that invalidates the remote key `imm`.
+    SendInv,
+    /// RDMA WRITE.
+    Write,
+    /// RDMA WRITE with immediate data.
+    WriteImm,
+    /// RDMA READ.
+    Read,
+    /// Compare and swap of 8 bytes.
+    CmpSwap,
+    /// Fetch and add of 8 bytes.
+    FetchAdd,
+    /// Invalidate the local key `imm`.
+    LocalInv,
+    /// Bind a memory window, see [`BindPart`].
+    BindMw,
+    /// Register a kernel user's fast memory region, see [`BindPart`].
+    RegMr,
+}
+
+/// The RDMA part of a send work request.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RdmaPart {
+    /// Remote virtual address.
+    pub(crate) remote_addr: u64,
+    /// Remote key.
+    pub(crate) rkey: u32,
+    /// Remote XRC SRQ number, of SENDs too.
+    pub(crate) srqn: u32,
+    /// Comparand or addend of an atomic.
+    pub(crate) compare_add: u64,
+    /// New value of a compare and swap.
+    pub(crate) swap: u64,
+}
+
+/// The datagram part of a send work request.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct UdPart {
+    /// Number of the address handle.
+    pub(crate) ah: u32,
+    /// Remote QP number.
+    pub(crate) remote_qpn: u32,
+    /// Remote Q_Key; the QP's own is sent when the high bit is set.
+    pub(crate) remote_qkey: u32,
+    /// Index in the P_Key table (GSI only).
+    pub(crate) pkey_index: u16,
+}
+
+/// The part of a memory window binding or a fast registration.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct BindPart {
+    /// First address of the window, or the new I/O virtual address of the region.
+    pub(crate) addr: u64,
+    /// Bytes.
+    pub(crate) length: u64,
+    /// Local key of the region under the window.
+    pub(crate) mr_lkey: u32,
+    /// The window's present remote key, or the region's present key.
+    pub(crate) mw_rkey: u32,
+    /// IB_ACCESS_* bits.
+    pub(crate) access: u32,
+    /// The key it gets.
+    pub(crate) new_rkey: u32,
+}
+
+/// A send work request without its gather list.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SendHead {
+    /// Given back in the completion.
+    pub(crate) wr_id: u64,
+    /// What to do.
+    pub(crate) op: SendOp,
+    /// Completion wanted.
+    pub(crate) signaled: bool,
+    /// Solicited event at the receiver.
+    pub(crate) solicited: bool,
+    /// Wait for earlier READs and atomics.
+    pub(crate) fence: bool,
+    /// Immediate data as the verbs carry it (big-endian bits), or a key to invalidate.
+    pub(crate) imm: u32,
+    /// RDMA and atomics.
+    pub(crate) rdma: RdmaPart,
+    /// Datagrams.
+    pub(crate) ud: UdPart,
+    /// Windows and fast registration.
+    pub(crate) bind: BindPart,
+    /// Total bytes.
+    pub(crate) length: u32,
+    /// Elements in the gather list.
+    pub(crate) num_sge: u32,
+    /// Inline data: its first byte, counted from the start of the slot, and `length` bytes of it.
+    pub(crate) inline_at: Option<u32>,
+}
+
+/// A receive work request without its scatter list.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct RecvHead {
+    /// Given back in the completion.
+    pub(crate) wr_id: u64,
+    /// Elements in the scatter list.
+    pub(crate) num_sge: u32,
+}
+
+/// Gives access to the element count, for [`KernelQueue`].
+pub(crate) trait Head: Copy + Default + Send {
+    /// Elements in the list.
+    fn num_sge(&self) -> u32;
+}
+
+impl Head for SendHead {
+    fn num_sge(&self) -> u32 {
+        self.num_sge
+    }
+}
+
+impl Head for RecvHead {
+    fn num_sge(&self) -> u32 {
+        self.num_sge
+    }
+}
+
+/// What [`KernelQueue`]'s lock protects.
+struct Slots<H> {
+    heads: KVVec<H>,
+    sges: KVVec<Sge>,
+    max_sge: usize,
+    /// Next slot to fill, next slot to take, next slot to give back; they run freely over 32 bits.
+    filled: u32,
+    taken: u32,
+    retired: u32,
+}
+
+impl<H> Slots<H> {
+    fn capacity(&self) -> u32 {
+        self.heads.len() as u32
+    }
+    fn at(&self, index: u32) -> usize {
+        // The number of slots is a power of two.
+        (index & self.capacity().wrapping_sub(1)) as usize
+    }
+    fn list(&mut self, slot: usize) -> Option<&mut [Sge]> {
+        let from = slot.wrapping_mul(self.max_sge);
+        self.sges.get_mut(from..from.wrapping_add(self.max_sge))
+    }
+}
+
+/// A queue of work requests posted by a kernel user.
+///
+/// Posting is legal in any context, interrupts off included; so is taking.
+#[pin_data]
+pub(crate) struct KernelQueue<H: Head> {
+    #[pin]
+    slots: SpinLockIrq<Slots<H>>,
+}
+
+impl<H: Head> KernelQueue<H> {
+    /// Makes an empty queue for `entries` requests (rounded up to a power of two) of up to `max_sge`
+    /// elements. Process context.
+    pub(crate) fn new(entries: u32, max_sge: u32) -> impl PinInit<Self, Error> {
+        pin_init::pin_init_scope(move || {
+            let entries = entries.max(1).checked_next_power_of_two().ok_or(EINVAL)?;
+            let max_sge = (max_sge as usize).min(MAX_SGE);
+            let elements = (entries as usize).checked_mul(max_sge).ok_or(EINVAL)?;
+            let heads = filled::<H>(entries as usize)?;
+            let sges = filled::<Sge>(elements)?;
+            Ok(pin_init!(KernelQueue {
+                slots <- new_spinlock_irq!(Slots {
+                    heads,
+                    sges,
+                    max_sge,
+                    filled: 0,
+                    taken: 0,
+                    retired: 0,
+                }, "xroce kernel queue"),
+            }? Error))
+        })
+    }
+
+    /// Appends a request. Fails with ENOMEM when as many as the queue holds have not completed.
+    pub(crate) fn post(&self, head: &H, list: &[Sge]) -> Result {
+        let mut slots = self.slots.lock();
+        if slots.filled.wrapping_sub(slots.retired) >= slots.capacity() {
+            return Err(ENOMEM);
+        }
+        let slot = slots.at(slots.filled);
+        let room = slots.list(slot).ok_or(EINVAL)?;
+        room.get_mut(..list.len())
+            .ok_or(EINVAL)?
+            .copy_from_slice(list);
+        *slots.heads.get_mut(slot).ok_or(EINVAL)? = *head;
+        slots.filled = slots.filled.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Requests that were posted and not taken.
+    pub(crate) fn available(&self) -> u32 {
+        let slots = self.slots.lock();
+        slots.filled.wrapping_sub(slots.taken)
+    }
+
+    /// Copies the oldest request that was not taken; `list` holds at least its elements.
+    pub(crate) fn take(&self, head: &mut H, list: &mut [Sge]) -> bool {
+        let mut slots = self.slots.lock();
+        if slots.filled == slots.taken {
+            return false;
+        }
+        let slot = slots.at(slots.taken);
+        let Some(from) = slots.heads.get(slot) else {
+            return false;
+        };
+        *head = *from;
+        let count = head.num_sge() as usize;
+        if let Some(elements) = slots.list(slot).and_then(|l| l.get(..count)) {
+            if let Some(to) = list.get_mut(..count) {
+                to.copy_from_slice(elements);
+            }
+        }
+        slots.taken = slots.taken.wrapping_add(1);
+        true
+    }
+
+    /// Gives `count` slots back for new requests.
+    pub(crate) fn retire(&self, count: u32) {
+        let mut slots = self.slots.lock();
+        slots.retired = slots.retired.wrapping_add(count);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn forget(&self) {
+        let mut slots = self.slots.lock();
+        slots.taken = slots.filled;
+        slots.retired = slots.filled;
+    }
+}
+
+/// A vector of `count` default values.
+pub(crate) fn filled<T: Default + Clone>(count: usize) -> Result<KVVec<T>> {
+    let mut v = KVVec::with_capacity(count, GFP_ACCOUNT)?;
+    v.extend_with(count, T::default(), GFP_ACCOUNT)?;
+    Ok(v)
+}

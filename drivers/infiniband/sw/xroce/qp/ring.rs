@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The kernel's side of the rings that user space posts work requests to.
+//!
+//! The memory of a ring can be written by user space at any time. A reader here keeps every index
+//! that the kernel owns in its own fields, copies a slot once and never looks at the slot again; the
+//! one thing it reads repeatedly is the producer index, which it checks each time.
+
+use super::request::{RecvHead, Sge};
+use crate::prelude::*;
+use crate::wr;
+
+/// A ring that says something impossible: its queue pair goes to the error state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CorruptRing;
+
+impl From<rdma::mem::Fault> for CorruptRing {
+    fn from(_: rdma::mem::Fault) -> Self {
+        CorruptRing
+    }
+}
+
+/// Reader of a send, receive or shared receive ring.
+///
+/// Not locked: it belongs to the owner of its queue, or lies under the lock of its SRQ.
+pub(crate) struct RingReader {
+    mem: Arc<RingMem>,
+    /// Number of slots, a power of two.
+    entries: u32,
+    /// Bytes from slot to slot.
+    stride: u32,
+    /// The next slot to copy; runs freely over 32 bits.
+    next: u32,
+    /// What user space was told last.
+    published: u32,
+}
+
+impl RingReader {
+    /// Makes a reader for an empty ring. `entries` must be a power of two, and
+    /// `header + entries * stride` must fit in `mem`; a slot outside is an error when it is read.
+    pub(crate) fn new(mem: Arc<RingMem>, entries: u32, stride: u32) -> Self {
+        RingReader {
+            mem,
+            entries,
+            stride,
+            next: 0,
+            published: 0,
+        }
+    }
+
+    /// The shared memory.
+    pub(crate) fn mem(&self) -> &Arc<RingMem> {
+        &self.mem
+    }
+
+    /// Number of slots.
+    pub(crate) fn entries(&self) -> u32 {
+        self.entries
+    }
+
+    /// Index of the slot that [`RingReader::advance`] will pass.
+    pub(crate) fn next(&self) -> u32 {
+        self.next
+    }
+
+    /// Slots that user space has filled and the kernel has not copied.
+    pub(crate) fn available(&self) -> Result<u32, CorruptRing> {
+        let producer = self.mem.load_acquire(abi::RING_USER_INDEX)?;
+        let ready = producer.wrapping_sub(self.next);
+        // What is not yet consumed in the eyes of user space counts as well: a producer that runs
+        // ahead of the published index by more than the ring overwrites slots in use.
+        if producer.wrapping_sub(self.published) > self.entries {
+            return Err(CorruptRing);
+        }
+        Ok(ready)
+    }
+
+    /// Byte offset of slot `index` in the ring memory.
+    pub(crate) fn slot_offset(&self, index: u32) -> usize {
+        let slot = index & self.entries.wrapping_sub(1);
+        (slot as usize)
+            .wrapping_mul(self.stride as usize)
+            .wrapping_add(abi::RING_HDR_SIZE)
+    }
+
+    /// Copies bytes `from..` of the next slot.
+    pub(crate) fn copy(&self, from: usize, out: &mut [u8]) -> Result<(), CorruptRing> {
+        let end = from.checked_add(out.len()).ok_or(CorruptRing)?;
+        if end > self.stride as usize {
+            return Err(CorruptRing);
+        }
+        let at = self.slot_offset(self.next).wrapping_add(from);
+        Ok(self.mem.copy_out(at, out)?)
+    }
+
+    /// Copies the next slot, which holds a receive work request.
+    pub(crate) fn copy_recv(
+        &self,
+        head: &mut RecvHead,
+        sges: &mut [Sge],
+    ) -> Result<(), CorruptRing> {
+        let mut slot = [0u8; wr::MAX_RECV_SLOT];
+        // With one element, the usual case, one copy does.
+        let first = wr::RECV_SLOT_FIRST.min(self.stride as usize);
+        self.copy(0, slot.get_mut(..first).ok_or(CorruptRing)?)?;
+        let len = wr::recv_slot_len(&slot, sges.len());
+        if len > first {
+            self.copy(first, slot.get_mut(first..len).ok_or(CorruptRing)?)?;
+        }
+        wr::decode_recv(&slot, head, sges).map_err(|_| CorruptRing)
+    }
+
+    /// Passes over the slot that was copied.
+    pub(crate) fn advance(&mut self) {
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Tells user space that every slot below `index` is free again.
+    pub(crate) fn publish(&mut self, index: u32) {
+        if index != self.published {
+            self.published = index;
+            // The offset is a constant inside every ring, so this cannot fail.
+            let _ = self.mem.store_release(abi::RING_KERNEL_INDEX, index);
+        }
+    }
+
+    /// Says that the kernel will look at the producer index again: no doorbell is needed.
+    pub(crate) fn set_awake(&self) {
+        let _ = self.mem.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_AWAKE);
+    }
+
+    /// Asks for doorbells from now on. The caller must look at the ring once more afterwards.
+    pub(crate) fn clear_awake(&self) {
+        let _ = self.mem.fetch_and(abi::RING_KERNEL_FLAGS, !abi::RING_AWAKE);
+        full_fence();
+    }
+
+    /// Asks user space for a doorbell after each receive it posts from now on: the queue pair is in
+    /// the error state. The caller must look at the ring once more afterwards.
+    pub(crate) fn set_flush(&self) {
+        let _ = self.mem.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_FLUSH);
+        full_fence();
+    }
+
+    /// Ends what [`RingReader::set_flush`] began.
+    pub(crate) fn clear_flush(&self) {
+        let _ = self.mem.fetch_and(abi::RING_KERNEL_FLAGS, !abi::RING_FLUSH);
+    }
+
+    /// Starts from an empty ring, as after a move to the reset state: what user space has posted
+    /// and the kernel has not looked at is forgotten.
+    pub(crate) fn forget(&mut self) {
+        if let Ok(producer) = self.mem.load_acquire(abi::RING_USER_INDEX) {
+            self.next = producer;
+            self.published = producer.wrapping_add(1);
+            self.publish(producer);
+        }
+    }
+}

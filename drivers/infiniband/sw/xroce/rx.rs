@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What comes in from UDP port 4791: verified, and handed to its queue pair.
+
+use crate::prelude::*;
+use crate::qp::state::QpKind;
+use crate::{device, tables, tx};
+use roce::opcode::Transport;
+use roce::ud::{pkey_matches, GSI_QPN};
+use roce::wire::{split_icrc, Packet};
+
+/// The only partition: the default one, with full membership.
+pub(crate) const PKEY: u16 = 0xffff;
+
+/// Time between two lines about wrong ICRCs, ns.
+const ICRC_LINE_INTERVAL: u64 = 10_000_000_000;
+
+/// The receiver of the module's tunnel sockets.
+pub(crate) struct Rx;
+
+impl rdma::net::Receiver for Rx {
+    /// Softirq, in an RCU read section.
+    fn receive(ns: NamespaceId, skb: RxSkb) {
+        let arrived = match Arrived::check(ns, skb) {
+            Ok(arrived) => arrived,
+            Err((skb, counter)) => {
+                device::count_at(ns, &skb.dst(), counter);
+                return;
+            }
+        };
+        let dst = arrived.skb.dst();
+        let known = match (arrived.dest_qpn, tables::get()) {
+            (GSI_QPN, _) => device::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
+            (qpn, Some(tables)) => tables.qps.with(qpn, |qp| arrived.deliver(qp)),
+            (_, None) => None,
+        };
+        if known.is_none() {
+            device::count_at(ns, &dst, Counter::Unknown);
+        }
+    }
+}
+
+/// A packet with a correct ICRC and sound headers.
+struct Arrived {
+    ns: NamespaceId,
+    skb: RxSkb,
+    dest_qpn: u32,
+    transport: Transport,
+    is_response: bool,
+}
+
+impl Arrived {
+    fn check(ns: NamespaceId, skb: RxSkb) -> Result<Self, (RxSkb, Counter)> {
+        let Some((covered, icrc)) = split_icrc(skb.payload()) else {
+            return Err((skb, Counter::Malformed));
+        };
+        if tx::icrc(skb.headers(), covered) != Some(icrc) {
+            report_icrc(&skb);
+            return Err((skb, Counter::BadIcrc));
+        }
+        let (dest_qpn, opcode, pkey) = match Packet::parse(covered) {
+            Ok(packet) => (packet.bth.dest_qpn, packet.opcode, packet.bth.pkey),
+            Err(_) => return Err((skb, Counter::Malformed)),
+        };
+        if !pkey_matches(pkey, PKEY) {
+            return Err((skb, Counter::Unknown));
+        }
+        Ok(Arrived {
+            ns,
+            skb,
+            dest_qpn,
+            transport: opcode.transport,
+            is_response: opcode.is_response(),
+        })
+    }
+
+    /// Hands the packet to `qp`, if it may have it. The owner of the side checks the addresses.
+    fn deliver(self, qp: &WireQp) {
+        let fits = match self.transport {
+            Transport::Rc => qp.kind == QpKind::Rc,
+            Transport::Uc => qp.kind == QpKind::Uc,
+            Transport::Ud => qp.kind.is_datagram(),
+            Transport::Xrc if self.is_response => qp.kind == QpKind::XrcIni,
+            Transport::Xrc => qp.kind == QpKind::XrcTgt,
+        };
+        if !fits || qp.ns() != self.ns {
+            qp.device.count(Counter::Unknown, 1);
+            return;
+        }
+        qp.device.count(Counter::ReceivedPackets, 1);
+        qp.device
+            .count(Counter::ReceivedBytes, self.skb.payload().len() as u64);
+        if self.is_response {
+            qp.response(self.skb);
+        } else {
+            qp.request(self.skb);
+        }
+    }
+}
+
+/// Says, once in a while, that packets come in whose ICRC is wrong.
+fn report_icrc(skb: &RxSkb) {
+    static NEXT: Atomic<u64> = Atomic::new(0);
+    let now = now_ns();
+    let next = NEXT.load(Relaxed);
+    if now < next
+        || NEXT
+            .cmpxchg(next, now.wrapping_add(ICRC_LINE_INTERVAL), Relaxed)
+            .is_err()
+    {
+        return;
+    }
+    pr_warn!(
+        "packet from {} has a wrong ICRC: corrupted, or its addresses or ports were translated (NAT)\n",
+        skb.src()
+    );
+}

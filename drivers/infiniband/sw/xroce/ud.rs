@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Datagram queue pairs: UD and GSI.
+//!
+//! A datagram is one packet and has no state: it is complete when it was handed to the network.
+
+use crate::prelude::*;
+use crate::qp::engine::Budget;
+use crate::qp::receive::RecvIo;
+use crate::qp::request::SendOp;
+use crate::qp::send::{complete, Fetched, SendIo, SendWqe};
+use crate::{access, ah, rx, tx, wr};
+use roce::psn::Psn;
+use roce::ud::{effective_qkey, Datagram};
+use roce::wire::{split_icrc, Packet};
+
+/// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
+/// 20 of them.
+const GRH_LEN: usize = 40;
+
+/// One run of the send side: sends what was posted, within a budget.
+pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
+    qp.responses.purge();
+    let mut budget = Budget::new();
+    let mut batch = TxBatch::new();
+    let mut packets = 0u64;
+    let again = loop {
+        if budget.is_empty() {
+            break Run::Again;
+        }
+        let mut wqe = SendWqe::default();
+        match io.fetch(qp, &mut wqe) {
+            Ok(Fetched::One) => {}
+            Ok(Fetched::Nothing) => {
+                if io.asleep() {
+                    break Run::Idle;
+                }
+                continue;
+            }
+            Err(_) => {
+                qp.event(QpEvent::Fatal);
+                io.fail();
+                break Run::Idle;
+            }
+        }
+        let status = match send_one(qp, io, &wqe) {
+            Ok(skb) => {
+                if let Some(skb) = skb {
+                    qp.device
+                        .count(Counter::SentBytes, skb.payload().len() as u64);
+                    batch.push(skb);
+                    packets = packets.wrapping_add(1);
+                } else {
+                    qp.device.count(Counter::SendError, 1);
+                }
+                WcStatus::Success
+            }
+            Err(status) => status,
+        };
+        if wqe.head.signaled || status != WcStatus::Success {
+            complete(qp, &wqe.head, status, 0);
+        }
+        io.retire(wqe.index);
+        budget.spend(wqe.head.length);
+        if status != WcStatus::Success {
+            io.fail();
+            break Run::Idle;
+        }
+    };
+    if packets > 0 {
+        qp.device.count(Counter::SentPackets, packets);
+        let dropped = batch.flush();
+        if dropped > 0 {
+            qp.device.count(Counter::SendError, u64::from(dropped));
+        }
+    }
+    again
+}
+
+/// Builds the packet of one work request; `None` when it is lost for want of memory or a route.
+fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>, WcStatus> {
+    if let Some(status) = wqe.broken {
+        return Err(status);
+    }
+    let head = &wqe.head;
+    let imm = match head.op {
+        SendOp::Send => None,
+        SendOp::SendImm => Some(head.imm),
+        _ => return Err(WcStatus::LocQpOpErr),
+    };
+    if head.length > qp.device.mtu().bytes() {
+        return Err(WcStatus::LocLenErr);
+    }
+    let datagram = Datagram {
+        src_qpn: qp.wire_qpn(),
+        dest_qpn: head.ud.remote_qpn & 0x00ff_ffff,
+        qkey: effective_qkey(head.ud.remote_qkey, qp.qkey()),
+        pkey: rx::PKEY,
+        psn: Psn::new(io.next_datagram_psn()),
+        solicited: head.solicited,
+        imm,
+        len: head.length,
+    };
+    let (header, pad) = datagram.headers();
+    let len = head.length as usize;
+    let built = ah::with(head.ud.ah, qp.pd, |ah| {
+        ah.with_route(qp.device.tunnel(), |route| {
+            tx::build(route, header.as_slice(), len, usize::from(pad), |out| {
+                io.gather_fetched(qp.pd, wqe, out)
+            })
+        })
+    });
+    match built {
+        None => Err(WcStatus::LocQpOpErr),
+        Some(Ok(Ok(skb))) => Ok(Some(skb)),
+        Some(Ok(Err(tx::BuildError::Fault))) => Err(WcStatus::LocProtErr),
+        Some(Ok(Err(tx::BuildError::NoMemory))) | Some(Err(_)) => Ok(None),
+    }
+}
+
+/// One run of the receive side.
+pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<RxSkb>) -> Run {
+    for _ in 0..qp.requests.len() {
+        match qp.requests.pop() {
+            Some(skb) => receive_one(qp, io, &skb),
+            None => break,
+        }
+    }
+    if let Some(skb) = packet {
+        receive_one(qp, io, &skb);
+    }
+    Run::Idle
+}
+
+fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
+    if !qp.device.owns(&skb.dst()) {
+        qp.device.count(Counter::Unknown, 1);
+        return;
+    }
+    let Some(packet) =
+        split_icrc(skb.payload()).and_then(|(covered, _)| Packet::parse(covered).ok())
+    else {
+        return;
+    };
+    let Ok(message) = roce::ud::receive(&packet, qp.qkey(), rx::PKEY) else {
+        qp.device.count(Counter::Unknown, 1);
+        return;
+    };
+    // No receive posted: the datagram is lost, as datagrams may be.
+    if io.take(qp, None).is_err() {
+        qp.device.count(Counter::Dropped, 1);
+        return;
+    }
+    let mut grh = [0u8; GRH_LEN];
+    let header = skb.ip_header();
+    if let Some(place) = GRH_LEN
+        .checked_sub(header.len())
+        .and_then(|at| grh.get_mut(at..))
+    {
+        place.copy_from_slice(header);
+    }
+    let current = &io.current;
+    let list = current.list();
+    let stored = access::scatter(current.pd, list, 0, &grh)
+        .and_then(|()| access::scatter(current.pd, list, GRH_LEN as u32, message.payload));
+    let status = match stored {
+        Ok(()) => WcStatus::Success,
+        Err(access::ScatterError::TooLong) => WcStatus::LocLenErr,
+        Err(access::ScatterError::Protection) => WcStatus::LocProtErr,
+    };
+    let mut flags = wr::WC_GRH;
+    if message.imm.is_some() {
+        flags |= wr::WC_WITH_IMM;
+    }
+    io.finish(
+        qp,
+        Completion {
+            status,
+            opcode: wr::WC_RECV,
+            byte_len: packet.payload_len().wrapping_add(GRH_LEN as u32),
+            imm: message.imm.unwrap_or(0),
+            src_qp: message.src_qpn,
+            wc_flags: flags,
+            solicited: message.solicited,
+            is_v6: skb.is_v6(),
+            smac: skb.smac(),
+            ..Completion::default()
+        },
+    );
+}
