@@ -1,0 +1,587 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMA devices and their registration.
+//!
+//! C header: `include/rdma/ib_verbs.h`.
+//!
+//! ib_core owns a registered device and may end it on its own (`rdma link del`, the net device
+//! goes, the module is unloaded), so there is no owning Rust value for it: an
+//! [`UnregisteredDevice`] is given away by [`UnregisteredDevice::register`], operations get
+//! `&Device`, and [`DeviceRef`] keeps a device registered for a short time.
+
+use crate::{
+    bindings,
+    link,
+    net::NetDev,
+    ops::Ops,
+    port::PortState,
+    provider::Provider, //
+};
+use core::{
+    any::TypeId,
+    marker::PhantomData,
+    mem::ManuallyDrop,
+    ops::Deref,
+    ptr::{
+        self,
+        NonNull, //
+    },
+};
+use kernel::{
+    error::to_result,
+    new_mutex,
+    prelude::*,
+    sync::Mutex,
+    types::{
+        Opaque,
+        ScopeGuard, //
+    },
+};
+
+/// Ports of a device.
+const PORTS: u32 = 1;
+
+/// A device as ib_core sees it: `struct ib_device`.
+#[repr(transparent)]
+pub struct IbDevice(Opaque<bindings::ib_device>);
+
+// SAFETY: What can be done with a reference is allowed from any thread.
+unsafe impl Send for IbDevice {}
+
+// SAFETY: As above.
+unsafe impl Sync for IbDevice {}
+
+/// What the net device of a port is like right now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Link {
+    /// State of the port that follows from the net device's.
+    pub state: PortState,
+    /// MTU of the net device, bytes.
+    pub mtu: u32,
+    /// `enum ib_port_speed`.
+    pub speed: u16,
+    /// `enum ib_port_width`.
+    pub width: u8,
+}
+
+impl IbDevice {
+    /// The C structure.
+    pub(crate) fn as_raw(&self) -> *mut bindings::ib_device {
+        self.0.get()
+    }
+
+    /// Looks at the net device of `port`; `ENODEV` when it is gone. Takes the RTNL, so it may
+    /// sleep and must not run under it.
+    pub fn link(&self, port: u32) -> Result<Link> {
+        let mut raw = bindings::xrdma_ib_link::default();
+        // SAFETY: `self` is a device that exists.
+        to_result(unsafe { bindings::xrdma_ib_link_read(self.as_raw(), port, &mut raw) })?;
+        Ok(Link {
+            state: if raw.active {
+                PortState::Active
+            } else {
+                PortState::Down
+            },
+            mtu: raw.mtu,
+            speed: raw.speed,
+            width: raw.width,
+        })
+    }
+
+    /// Whether the net device of `port` can carry traffic. Any context.
+    pub fn port_state(&self, port: u32) -> PortState {
+        // SAFETY: `self` is a device that exists.
+        if unsafe { bindings::xrdma_ib_port_active(self.as_raw(), port) } {
+            PortState::Active
+        } else {
+            PortState::Down
+        }
+    }
+
+    /// Tells whether `gid` is a RoCEv2 address of `port` now. Any context.
+    pub fn has_gid(&self, port: u32, gid: &[u8; 16]) -> bool {
+        // SAFETY: `self` is a device that exists, `gid` 16 readable bytes.
+        unsafe { bindings::xrdma_ib_has_gid(self.as_raw(), port, gid.as_ptr()) }
+    }
+
+    /// Tells every user of the device that it is lost (`IB_EVENT_DEVICE_FATAL`). Any context.
+    pub fn dispatch_fatal(&self) {
+        let event = bindings::ib_event {
+            device: self.as_raw(),
+            event: bindings::ib_event_type_IB_EVENT_DEVICE_FATAL,
+            ..Default::default()
+        };
+        // SAFETY: ib_core copies the event and checks that the device is registered.
+        unsafe { bindings::ib_dispatch_event(&event) };
+    }
+}
+
+/// A user context whose file is being cleaned up, and by which task.
+struct Closing {
+    context: *mut bindings::ib_ucontext,
+    /// Null until the clean-up begins; only compared.
+    task: *const kernel::task::Task,
+}
+
+// SAFETY: The pointers are only compared.
+unsafe impl Send for Closing {}
+
+/// What lies behind `struct ib_device`.
+#[pin_data]
+#[repr(C)]
+struct Extension<P: Provider> {
+    /// Tells that the device is of provider `P`. First, so that it has one place for all.
+    provider: TypeId,
+    /// One element for each user context.
+    #[pin]
+    closing: Mutex<KVec<Closing>>,
+    #[pin]
+    data: P::Data,
+}
+
+/// A device of provider `P`: `struct ib_device` and the provider's data.
+#[repr(C)]
+pub struct Device<P: Provider> {
+    ib: IbDevice,
+    extension: Extension<P>,
+}
+
+// SAFETY: As `IbDevice`; the provider's data is `Send + Sync`.
+unsafe impl<P: Provider> Send for Device<P> {}
+
+// SAFETY: As above.
+unsafe impl<P: Provider> Sync for Device<P> {}
+
+impl<P: Provider> Deref for Device<P> {
+    type Target = IbDevice;
+
+    fn deref(&self) -> &IbDevice {
+        &self.ib
+    }
+}
+
+impl<P: Provider> Device<P> {
+    const SIZE: usize = {
+        assert!(core::mem::offset_of!(Self, ib) == 0);
+        assert!(core::mem::align_of::<Self>() <= core::mem::align_of::<u64>());
+        core::mem::size_of::<Self>()
+    };
+
+    /// Turns ib_core's pointer into a reference.
+    ///
+    /// # Safety
+    ///
+    /// `ib` must be a device that was made by [`UnregisteredDevice::new`] of provider `P` and
+    /// whose `dealloc_driver` operation has not begun for all of `'a`.
+    pub(crate) unsafe fn from_raw<'a>(ib: *mut bindings::ib_device) -> &'a Self {
+        // CAST: `ib` is the first field of a `repr(C)` structure.
+        // SAFETY: Valid and initialised by contract.
+        unsafe { &*ib.cast::<Self>() }
+    }
+
+    /// Ends what [`UnregisteredDevice::new`] placed.
+    ///
+    /// # Safety
+    ///
+    /// Called from the `dealloc_driver` operation, which ib_core runs once, when no other
+    /// operation runs or can begin.
+    pub(crate) unsafe fn unplace(ib: *mut bindings::ib_device) {
+        let this = ib.cast::<Self>();
+        // SAFETY: Placed, and not used any more (contract).
+        unsafe { ptr::drop_in_place(&raw mut (*this).extension) };
+    }
+
+    /// The provider's data.
+    pub fn data(&self) -> &P::Data {
+        &self.extension.data
+    }
+
+    /// Finds the device that sits on a net device. Any context.
+    pub fn by_netdev(netdev: &NetDev) -> Option<DeviceRef<P>> {
+        // SAFETY: `netdev` is a net device that exists; the look-up runs under RCU and takes a
+        // reference.
+        let ib = unsafe {
+            bindings::ib_device_get_by_netdev(netdev.as_raw().cast(), P::DRIVER_ID)
+        };
+        let ib = NonNull::new(ib)?;
+        // SAFETY: The reference just taken becomes the value's.
+        unsafe { DeviceRef::from_raw(ib) }
+    }
+
+    /// Keeps room for a user context, see [`Device::is_closing`].
+    pub(crate) fn context_opens(&self, context: *mut bindings::ib_ucontext) -> Result {
+        Ok(self.extension.closing.lock().push(
+            Closing {
+                context,
+                task: ptr::null(),
+            },
+            GFP_KERNEL,
+        )?)
+    }
+
+    /// Notes that the current task has begun to clean up the file of `context`.
+    pub(crate) fn context_closes(&self, context: *mut bindings::ib_ucontext) {
+        let current = ptr::from_ref::<kernel::task::Task>(current!());
+        let mut closing = self.extension.closing.lock();
+        if let Some(c) = closing.iter_mut().find(|c| c.context == context) {
+            c.task = current;
+        }
+    }
+
+    /// Forgets a user context.
+    pub(crate) fn context_closed(&self, context: *mut bindings::ib_ucontext) {
+        let mut closing = self.extension.closing.lock();
+        if let Some(at) = closing.iter().position(|c| c.context == context) {
+            let _ = closing.remove(at);
+        }
+    }
+
+    /// Tells whether the current task is cleaning up a file of the device.
+    ///
+    /// ib_core cleans a file up in one go: hook, destroy operations, `dealloc_ucontext`, all in
+    /// one task, which does nothing else meanwhile.
+    pub(crate) fn is_closing(&self) -> bool {
+        let current = ptr::from_ref::<kernel::task::Task>(current!());
+        self.extension
+            .closing
+            .lock()
+            .iter()
+            .any(|c| ptr::eq(c.task, current))
+    }
+}
+
+/// Keeps a device registered: whoever unregisters it waits until the reference is gone, so hold
+/// it briefly.
+///
+/// # Invariants
+///
+/// Owns a reference of `ib_device_try_get` on a device of provider `P`.
+pub struct DeviceRef<P: Provider>(NonNull<bindings::ib_device>, PhantomData<P>);
+
+impl<P: Provider> DeviceRef<P> {
+    /// Takes over a reference on some device; gives it back when that is not one of `P`'s.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns a reference of `ib_device_try_get` on `ib`.
+    unsafe fn from_raw(ib: NonNull<bindings::ib_device>) -> Option<Self> {
+        // SAFETY: Referenced (contract), and the operations of a registered device stay.
+        if !unsafe { Ops::<P>::are_of(ib.as_ptr()) } {
+            // SAFETY: The reference was given to us.
+            unsafe { bindings::ib_device_put(ib.as_ptr()) };
+            return None;
+        }
+        // SAFETY: The table of operations is one of this crate's, so that `UnregisteredDevice`
+        // made the device, with a `TypeId` in this place whatever its provider.
+        let provider = unsafe { (*ib.as_ptr().cast::<Device<P>>()).extension.provider };
+        if provider != TypeId::of::<P>() {
+            // SAFETY: The reference was given to us.
+            unsafe { bindings::ib_device_put(ib.as_ptr()) };
+            return None;
+        }
+        // INVARIANT: Given by contract and checked.
+        Some(Self(ib, PhantomData))
+    }
+
+    /// Begins to unregister the device, in a work item of ib_core's. Any process context,
+    /// notifiers of net devices included.
+    pub fn unregister_queued(self) {
+        // SAFETY: Registered, by the invariant, and `dealloc_driver` is in the table of every
+        // device of this crate, as the function wants.
+        unsafe { bindings::ib_unregister_device_queued(self.0.as_ptr()) };
+    }
+}
+
+impl<P: Provider> Deref for DeviceRef<P> {
+    type Target = Device<P>;
+
+    fn deref(&self) -> &Device<P> {
+        // SAFETY: The reference keeps the device registered, hence its data in place.
+        unsafe { Device::from_raw(self.0.as_ptr()) }
+    }
+}
+
+impl<P: Provider> Drop for DeviceRef<P> {
+    fn drop(&mut self) {
+        // SAFETY: Owned by the invariant.
+        unsafe { bindings::ib_device_put(self.0.as_ptr()) };
+    }
+}
+
+// SAFETY: The reference may be given back anywhere.
+unsafe impl<P: Provider> Send for DeviceRef<P> {}
+
+// SAFETY: Gives access to a `Device`, which is `Sync`.
+unsafe impl<P: Provider> Sync for DeviceRef<P> {}
+
+/// A device that is set up but unknown to ib_core's users.
+///
+/// # Invariants
+///
+/// Owns a device that `_ib_alloc_device` made, with its extension placed, not registered.
+pub struct UnregisteredDevice<P: Provider>(NonNull<bindings::ib_device>, PhantomData<P>);
+
+/// What a device is registered with, besides its operations.
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceConfig<'a> {
+    /// Name; ib_core numbers one with `%d` in it.
+    pub name: &'a CStr,
+    /// What `node_desc` in sysfs says; cut to 63 bytes.
+    pub description: &'a CStr,
+    /// Completion vectors.
+    pub comp_vectors: u32,
+    /// Local key that stands for all kernel memory; used with
+    /// [`kernel_cap::LOCAL_DMA_LKEY`].
+    pub local_dma_lkey: u32,
+}
+
+impl<P: Provider> UnregisteredDevice<P> {
+    /// Allocates a device for the namespace of `netdev` and places the provider's data.
+    pub fn new(netdev: &NetDev, data: impl PinInit<P::Data, Error>) -> Result<Self> {
+        // SAFETY: `netdev` exists. The size is that of a structure that begins with an
+        // `ib_device`; the memory comes back zeroed, that part initialised.
+        let ib = unsafe { bindings::xrdma_ib_alloc_device(Device::<P>::SIZE, netdev.as_raw().cast()) };
+        let ib = NonNull::new(ib).ok_or(ENOMEM)?;
+        let undo = ScopeGuard::new(|| {
+            // SAFETY: Made above, nothing placed, and no operations set that it could call.
+            unsafe { bindings::ib_dealloc_device(ib.as_ptr()) };
+        });
+        let this = ib.as_ptr().cast::<Device<P>>();
+        let init = try_pin_init!(Extension::<P> {
+            provider: TypeId::of::<P>(),
+            closing <- new_mutex!(KVec::new()),
+            data <- data,
+        }? Error);
+        // SAFETY: The memory is ours alone and big enough; it never moves. On error nothing stays
+        // initialised.
+        unsafe { init.__pinned_init(&raw mut (*this).extension)? };
+        undo.dismiss();
+        // SAFETY: Not registered, so nobody reads the table yet. It is copied.
+        unsafe { bindings::ib_set_device_ops(ib.as_ptr(), &Ops::<P>::TABLE) };
+        // INVARIANT: Just made.
+        Ok(Self(ib, PhantomData))
+    }
+
+    /// The device, to look at before it is registered.
+    pub fn device(&self) -> &Device<P> {
+        // SAFETY: By the invariant; `dealloc_driver` runs in our `Drop` at the earliest.
+        unsafe { Device::from_raw(self.0.as_ptr()) }
+    }
+
+    /// Registers the device on `netdev`. On failure the device is gone.
+    ///
+    /// Process context, without the RTNL. From the moment that ib_core shows the device, others
+    /// may unregister it.
+    pub fn register(self, netdev: &NetDev, config: &DeviceConfig<'_>) -> Result {
+        let ib = self.0.as_ptr();
+        // SAFETY: Not registered: ours alone. `netdev` exists; the helper writes the fields that
+        // ib_core wants set before registration.
+        unsafe {
+            (*ib).phys_port_cnt = PORTS;
+            (*ib).node_type = bindings::rdma_node_type_RDMA_NODE_IB_CA as u8;
+            (*ib).num_comp_vectors = i32::try_from(config.comp_vectors).unwrap_or(1).max(1);
+            (*ib).local_dma_lkey = config.local_dma_lkey;
+            (*ib).link_ops = link::current_ops();
+            bindings::xrdma_ib_setup_device(
+                ib,
+                netdev.as_raw().cast(),
+                config.description.as_char_ptr(),
+            );
+        }
+        // SAFETY: Both exist. ib_core takes a reference on the net device and drops it when the
+        // device goes.
+        to_result(unsafe { bindings::ib_device_set_netdev(ib, netdev.as_raw().cast(), PORTS) })?;
+        // SAFETY: Set up completely. The null `dma_device` makes it a virtual one: SGEs of kernel
+        // users hold kernel addresses.
+        to_result(unsafe {
+            bindings::ib_register_device(ib, config.name.as_char_ptr(), ptr::null_mut())
+        })?;
+        // It is ib_core's now, which ends it by `dealloc_driver`. On the paths above `Drop` does.
+        let _ = ManuallyDrop::new(self);
+        Ok(())
+    }
+}
+
+impl<P: Provider> Drop for UnregisteredDevice<P> {
+    fn drop(&mut self) {
+        // SAFETY: Ours and not registered, by the invariant. Calls `dealloc_driver`, which drops
+        // the extension.
+        unsafe { bindings::ib_dealloc_device(self.0.as_ptr()) };
+    }
+}
+
+/// What a device is and can do (`struct ib_device_attr`).
+///
+/// Numbers above `i32::MAX` are cut to that, as the C structure has `int`s.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceAttr {
+    /// Version: major in bits 32 to 47, minor in 16 to 31, patch in 0 to 15.
+    pub fw_ver: u64,
+    /// Identity of the system, big-endian bytes.
+    pub sys_image_guid: [u8; 8],
+    /// Largest memory region in bytes.
+    pub max_mr_size: u64,
+    /// Page sizes as bits.
+    pub page_size_cap: u64,
+    /// IEEE vendor number.
+    pub vendor_id: u32,
+    /// The vendor's number of the part.
+    pub vendor_part_id: u32,
+    /// Hardware version.
+    pub hw_ver: u32,
+    /// Queue pairs.
+    pub max_qp: u32,
+    /// Work requests of a queue.
+    pub max_qp_wr: u32,
+    /// `IB_DEVICE_*` flags, see [`device_cap`].
+    pub device_cap_flags: u64,
+    /// `IBK_*` flags, see [`kernel_cap`].
+    pub kernel_cap_flags: u64,
+    /// Gather elements of a send.
+    pub max_send_sge: u32,
+    /// Scatter elements of a receive.
+    pub max_recv_sge: u32,
+    /// Scatter elements of a READ.
+    pub max_sge_rd: u32,
+    /// Completion queues.
+    pub max_cq: u32,
+    /// Completions of a queue.
+    pub max_cqe: u32,
+    /// Memory regions.
+    pub max_mr: u32,
+    /// Protection domains.
+    pub max_pd: u32,
+    /// READs and atomics in flight to a queue pair.
+    pub max_qp_rd_atom: u32,
+    /// The same for the device.
+    pub max_res_rd_atom: u32,
+    /// READs and atomics in flight from a queue pair.
+    pub max_qp_init_rd_atom: u32,
+    /// Atomics are atomic among queue pairs of the device.
+    pub atomic_hca: bool,
+    /// Memory windows.
+    pub max_mw: u32,
+    /// Multicast groups.
+    pub max_mcast_grp: u32,
+    /// Queue pairs of a group.
+    pub max_mcast_qp_attach: u32,
+    /// Memberships in all groups.
+    pub max_total_mcast_qp_attach: u32,
+    /// Address handles.
+    pub max_ah: u32,
+    /// Shared receive queues.
+    pub max_srq: u32,
+    /// Receives of one.
+    pub max_srq_wr: u32,
+    /// Scatter elements of those.
+    pub max_srq_sge: u32,
+    /// Pages of a fast registration.
+    pub max_fast_reg_page_list_len: u32,
+    /// Partition keys.
+    pub max_pkeys: u16,
+    /// ACK delay code: 4.096 µs times two to this power.
+    pub local_ca_ack_delay: u8,
+    /// Valid bits of completion timestamps; 0: there are none.
+    pub timestamp_mask: u64,
+    /// Frequency of their clock in kHz.
+    pub hca_core_clock: u64,
+    /// Completions that moderation can wait for.
+    pub max_cq_moderation_count: u16,
+    /// Microseconds that it can wait.
+    pub max_cq_moderation_period: u16,
+}
+
+impl DeviceAttr {
+    pub(crate) fn to_raw(self, raw: &mut bindings::ib_device_attr) {
+        fn int(n: u32) -> i32 {
+            i32::try_from(n).unwrap_or(i32::MAX)
+        }
+        raw.fw_ver = self.fw_ver;
+        raw.sys_image_guid = u64::from_ne_bytes(self.sys_image_guid);
+        raw.max_mr_size = self.max_mr_size;
+        raw.page_size_cap = self.page_size_cap;
+        raw.vendor_id = self.vendor_id;
+        raw.vendor_part_id = self.vendor_part_id;
+        raw.hw_ver = self.hw_ver;
+        raw.max_qp = int(self.max_qp);
+        raw.max_qp_wr = int(self.max_qp_wr);
+        raw.device_cap_flags = self.device_cap_flags;
+        raw.kernel_cap_flags = self.kernel_cap_flags;
+        raw.max_send_sge = int(self.max_send_sge);
+        raw.max_recv_sge = int(self.max_recv_sge);
+        raw.max_sge_rd = int(self.max_sge_rd);
+        raw.max_cq = int(self.max_cq);
+        raw.max_cqe = int(self.max_cqe);
+        raw.max_mr = int(self.max_mr);
+        raw.max_pd = int(self.max_pd);
+        raw.max_qp_rd_atom = int(self.max_qp_rd_atom);
+        raw.max_res_rd_atom = int(self.max_res_rd_atom);
+        raw.max_qp_init_rd_atom = int(self.max_qp_init_rd_atom);
+        raw.atomic_cap = if self.atomic_hca {
+            bindings::ib_atomic_cap_IB_ATOMIC_HCA
+        } else {
+            bindings::ib_atomic_cap_IB_ATOMIC_NONE
+        };
+        raw.max_mw = int(self.max_mw);
+        raw.max_mcast_grp = int(self.max_mcast_grp);
+        raw.max_mcast_qp_attach = int(self.max_mcast_qp_attach);
+        raw.max_total_mcast_qp_attach = int(self.max_total_mcast_qp_attach);
+        raw.max_ah = int(self.max_ah);
+        raw.max_srq = int(self.max_srq);
+        raw.max_srq_wr = int(self.max_srq_wr);
+        raw.max_srq_sge = int(self.max_srq_sge);
+        raw.max_fast_reg_page_list_len = self.max_fast_reg_page_list_len;
+        raw.max_pkeys = self.max_pkeys;
+        raw.local_ca_ack_delay = self.local_ca_ack_delay;
+        raw.timestamp_mask = self.timestamp_mask;
+        raw.hca_core_clock = self.hca_core_clock;
+        raw.cq_caps.max_cq_moderation_count = self.max_cq_moderation_count;
+        raw.cq_caps.max_cq_moderation_period = self.max_cq_moderation_period;
+    }
+}
+
+/// Bits of [`DeviceAttr::device_cap_flags`] (`enum ib_device_cap_flags`).
+pub mod device_cap {
+    use crate::bindings as b;
+
+    /// Extended reliable connection.
+    pub const XRC: u64 = b::ib_device_cap_flags_IB_DEVICE_XRC as u64;
+    /// Packets with wrong partition keys are counted.
+    pub const BAD_PKEY_CNTR: u64 = b::ib_device_cap_flags_IB_DEVICE_BAD_PKEY_CNTR as u64;
+    /// Packets with wrong queue keys are counted.
+    pub const BAD_QKEY_CNTR: u64 = b::ib_device_cap_flags_IB_DEVICE_BAD_QKEY_CNTR as u64;
+    /// The port of an address vector is checked.
+    pub const UD_AV_PORT_ENFORCE: u64 = b::ib_device_cap_flags_IB_DEVICE_UD_AV_PORT_ENFORCE as u64;
+    /// `cur_state` is looked at.
+    pub const CURR_QP_STATE_MOD: u64 = b::ib_device_cap_flags_IB_DEVICE_CURR_QP_STATE_MOD as u64;
+    /// The port can be shut down.
+    pub const SHUTDOWN_PORT: u64 = b::ib_device_cap_flags_IB_DEVICE_SHUTDOWN_PORT as u64;
+    /// An event tells that the port is active.
+    pub const PORT_ACTIVE_EVENT: u64 = b::ib_device_cap_flags_IB_DEVICE_PORT_ACTIVE_EVENT as u64;
+    /// `sys_image_guid` can be set.
+    pub const SYS_IMAGE_GUID: u64 = b::ib_device_cap_flags_IB_DEVICE_SYS_IMAGE_GUID as u64;
+    /// RNR NAKs are generated.
+    pub const RC_RNR_NAK_GEN: u64 = b::ib_device_cap_flags_IB_DEVICE_RC_RNR_NAK_GEN as u64;
+    /// SRQs can be resized.
+    pub const SRQ_RESIZE: u64 = b::ib_device_cap_flags_IB_DEVICE_SRQ_RESIZE as u64;
+    /// Memory windows.
+    pub const MEM_WINDOW: u64 = b::ib_device_cap_flags_IB_DEVICE_MEM_WINDOW as u64;
+    /// Fast registration, local and remote invalidation.
+    pub const MEM_MGT_EXTENSIONS: u64 = b::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
+    /// Memory windows of type 2B.
+    pub const MEM_WINDOW_TYPE_2B: u64 = b::ib_device_cap_flags_IB_DEVICE_MEM_WINDOW_TYPE_2B as u64;
+    /// Atomic write.
+    pub const ATOMIC_WRITE: u64 = b::ib_device_cap_flags_IB_DEVICE_ATOMIC_WRITE as u64;
+}
+
+/// Bits of [`DeviceAttr::kernel_cap_flags`] (`enum ib_kernel_cap_flags`).
+pub mod kernel_cap {
+    use crate::bindings as b;
+
+    /// [`super::DeviceConfig::local_dma_lkey`] stands for all kernel memory.
+    pub const LOCAL_DMA_LKEY: u64 = b::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY as u64;
+    /// `rdma link del` may remove the device.
+    pub const ALLOW_USER_UNREG: u64 = b::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;
+    /// Regions need not be pinned.
+    pub const ON_DEMAND_PAGING: u64 = b::ib_kernel_cap_flags_IBK_ON_DEMAND_PAGING as u64;
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Raising events of verbs objects, from any context, until the object is destroyed.
+//!
+//! The object on the wire lives longer than the verbs object that ib_core frees when its destroy
+//! operation returns, and packets meet it in softirq. So events go through a handle: a counted
+//! cell with a gate. Destroy closes the gate, waits for handlers that are running (never for an
+//! RCU grace period) and from then on the handle does nothing.
+//!
+//! No lock is held while a handler runs. A handler may post to or poll any queue, and events that
+//! result from that may nest.
+
+use crate::bindings;
+use kernel::{
+    impl_has_work,
+    new_work,
+    prelude::*,
+    sync::{
+        atomic::{
+            ordering,
+            Atomic, //
+        },
+        Arc,
+        Completion, //
+    },
+    workqueue::{
+        self,
+        Work,
+        WorkItem, //
+    },
+};
+
+/// Set in [`Gate::users`] once the gate is closed; makes the number negative.
+const CLOSED: i32 = i32::MIN;
+
+/// Lets users through until it is closed, and lets the closer wait for those inside.
+#[pin_data]
+struct Gate {
+    users: Atomic<i32>,
+    #[pin]
+    idle: Completion,
+}
+
+impl Gate {
+    fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            users: Atomic::new(0),
+            idle <- Completion::new(),
+        })
+    }
+
+    /// Goes in; `None` once the gate is closed. Any context.
+    fn enter(&self) -> Option<Inside<'_>> {
+        let mut users = self.users.load(ordering::Relaxed);
+        loop {
+            if users < 0 || users == i32::MAX {
+                return None;
+            }
+            match self
+                .users
+                .cmpxchg(users, users.wrapping_add(1), ordering::Acquire)
+            {
+                Ok(_) => return Some(Inside(self)),
+                Err(now) => users = now,
+            }
+        }
+    }
+
+    /// Closes the gate for good and waits until everybody has left. Process context; once only.
+    fn close(&self) {
+        if self.users.fetch_add(CLOSED, ordering::Full) != 0 {
+            self.idle.wait_for_completion();
+        }
+    }
+}
+
+/// Proof that the gate was open and has not finished closing.
+struct Inside<'a>(&'a Gate);
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, ordering::Release) == CLOSED.wrapping_add(1) {
+            self.0.idle.complete_all();
+        }
+    }
+}
+
+/// A pointer to a C object, valid while the gate next to it lets one in.
+#[pin_data]
+struct Cell<T> {
+    object: *mut T,
+    #[pin]
+    gate: Gate,
+}
+
+// SAFETY: The pointer is used for calls that ib_core allows from any thread, and only inside the
+// gate.
+unsafe impl<T> Send for Cell<T> {}
+
+// SAFETY: As above.
+unsafe impl<T> Sync for Cell<T> {}
+
+impl<T> Cell<T> {
+    fn new(object: *mut T) -> impl PinInit<Self> {
+        pin_init!(Self {
+            object,
+            gate <- Gate::new(),
+        })
+    }
+}
+
+/// Raises the events of a completion queue.
+///
+/// # Invariants
+///
+/// While the gate is open, `object` is a completion queue that ib_core has not freed.
+#[derive(Clone)]
+pub struct CqHandle(Arc<Cell<bindings::ib_cq>>);
+
+impl CqHandle {
+    /// Makes the handle of a queue.
+    ///
+    /// # Safety
+    ///
+    /// [`CqHandle::revoke`] must be called before ib_core frees `cq`.
+    pub(crate) unsafe fn new(cq: *mut bindings::ib_cq) -> Result<Self> {
+        // INVARIANT: By contract.
+        Ok(Self(Arc::pin_init(Cell::new(cq), GFP_KERNEL)?))
+    }
+
+    /// Ends the handle: waits for running handlers. Process context, once.
+    pub(crate) fn revoke(&self) {
+        self.0.gate.close();
+    }
+
+    /// Tells the user of the queue that completions wait. Any context, interrupts off included;
+    /// call it without locks that a poster or poller of the queue takes.
+    pub fn completion(&self) {
+        let Some(_inside) = self.0.gate.enter() else {
+            return;
+        };
+        let cq = self.0.object;
+        // SAFETY: Inside the gate the queue exists. ib_core sets the handler before it lets
+        // anybody attach a queue pair, and never changes it to an invalid one; the read is
+        // volatile since that happens after the create operation.
+        unsafe {
+            if let Some(handler) = (&raw const (*cq).comp_handler).read_volatile() {
+                handler(cq, (*cq).cq_context);
+            }
+        }
+    }
+
+    /// Tells the user of the queue that it is broken (`IB_EVENT_CQ_ERR`). Any context.
+    pub fn error(&self) {
+        let Some(_inside) = self.0.gate.enter() else {
+            return;
+        };
+        let cq = self.0.object;
+        // SAFETY: Inside the gate the queue exists; `device` was set before it was created.
+        unsafe {
+            let Some(handler) = (*cq).event_handler else {
+                return;
+            };
+            let mut event = bindings::ib_event {
+                device: (*cq).device,
+                event: bindings::ib_event_type_IB_EVENT_CQ_ERR,
+                ..Default::default()
+            };
+            *event.element.cq.as_mut() = cq;
+            handler(&mut event, (*cq).cq_context);
+        }
+    }
+}
+
+/// Asynchronous events of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum QpEvent {
+    /// The queue pair cannot go on.
+    Fatal = bindings::ib_event_type_IB_EVENT_QP_FATAL,
+    /// The responder got an invalid request.
+    RequestError = bindings::ib_event_type_IB_EVENT_QP_REQ_ERR,
+    /// The responder got a request that access rights or keys forbid.
+    AccessError = bindings::ib_event_type_IB_EVENT_QP_ACCESS_ERR,
+    /// A packet came in while the queue pair was still ready to receive only.
+    CommunicationEstablished = bindings::ib_event_type_IB_EVENT_COMM_EST,
+    /// The send queue has drained (SQD).
+    SendQueueDrained = bindings::ib_event_type_IB_EVENT_SQ_DRAINED,
+    /// A queue pair on an SRQ has taken its last receive.
+    LastWqeReached = bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
+}
+
+/// Every event, to find the bits of [`QpCell::pending`] again.
+const QP_EVENTS: [QpEvent; 6] = [
+    QpEvent::Fatal,
+    QpEvent::RequestError,
+    QpEvent::AccessError,
+    QpEvent::CommunicationEstablished,
+    QpEvent::SendQueueDrained,
+    QpEvent::LastWqeReached,
+];
+
+#[pin_data]
+struct QpCell {
+    #[pin]
+    cell: Cell<bindings::ib_qp>,
+    /// The handler is a kernel user's, which may sleep: call it from a work item.
+    deferred: bool,
+    /// Bit `n`: event `n` of `enum ib_event_type` waits for the work item.
+    pending: Atomic<i32>,
+    #[pin]
+    work: Work<QpCell>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for QpCell { self.work }
+}
+
+impl WorkItem for QpCell {
+    type Pointer = Arc<QpCell>;
+
+    fn run(this: Arc<QpCell>) {
+        let pending = this.pending.xchg(0, ordering::Full);
+        for event in QP_EVENTS {
+            if pending & (1 << event as u32) != 0 {
+                this.deliver(event);
+            }
+        }
+    }
+}
+
+impl QpCell {
+    fn deliver(&self, kind: QpEvent) {
+        let Some(_inside) = self.cell.gate.enter() else {
+            return;
+        };
+        let qp = self.cell.object;
+        // SAFETY: Inside the gate the queue pair exists; `device` was set before it was created.
+        // The handler is read volatile: ib_core exchanges it after it has created an XRC target.
+        unsafe {
+            let Some(handler) = (&raw const (*qp).event_handler).read_volatile() else {
+                return;
+            };
+            let mut event = bindings::ib_event {
+                device: (*qp).device,
+                event: kind as u32,
+                ..Default::default()
+            };
+            *event.element.qp.as_mut() = qp;
+            handler(&mut event, (*qp).qp_context);
+        }
+    }
+}
+
+/// Raises the events of a queue pair.
+///
+/// # Invariants
+///
+/// While the gate is open, `object` is a queue pair that ib_core has not freed.
+#[derive(Clone)]
+pub struct QpHandle(Arc<QpCell>);
+
+impl QpHandle {
+    /// Makes the handle of a queue pair. `deferred`: its handler may sleep.
+    ///
+    /// # Safety
+    ///
+    /// [`QpHandle::revoke`] must be called before ib_core frees `qp`.
+    pub(crate) unsafe fn new(qp: *mut bindings::ib_qp, deferred: bool) -> Result<Self> {
+        let init = pin_init!(QpCell {
+            cell <- Cell::new(qp),
+            deferred,
+            pending: Atomic::new(0),
+            work <- new_work!("QpCell::work"),
+        });
+        // INVARIANT: By contract.
+        Ok(Self(Arc::pin_init(init, GFP_KERNEL)?))
+    }
+
+    /// Ends the handle: waits for running handlers. Process context, once.
+    pub(crate) fn revoke(&self) {
+        self.0.cell.gate.close();
+        if self.0.deferred {
+            // SAFETY: The work item is initialised and lives as long as `self`. Events that come
+            // from now on do not reach `enqueue`, so that none of our code is left on the system
+            // work queue when the module goes.
+            unsafe { bindings::xrdma_ib_flush_work(Work::raw_get(&raw const self.0.work)) };
+        }
+    }
+
+    /// Tells the user of the queue pair. Any context; without locks that posting takes.
+    ///
+    /// Events of one kind that come before a kernel user was told once become one.
+    pub fn event(&self, kind: QpEvent) {
+        if !self.0.deferred {
+            return self.0.deliver(kind);
+        }
+        let Some(_inside) = self.0.cell.gate.enter() else {
+            return;
+        };
+        let bit = 1i32 << kind as u32;
+        let mut pending = self.0.pending.load(ordering::Relaxed);
+        while let Err(now) = self
+            .0
+            .pending
+            .cmpxchg(pending, pending | bit, ordering::Full)
+        {
+            pending = now;
+        }
+        // An item that is queued already takes the new bit along.
+        let _ = workqueue::system().enqueue(self.0.clone());
+    }
+
+    /// The pointer for `ib_wc.qp`; null after the queue pair was destroyed.
+    ///
+    /// ib_core's users must not use it after they have destroyed the queue pair, so that it may
+    /// dangle by then is theirs.
+    pub(crate) fn raw_for_wc(&self) -> *mut bindings::ib_qp {
+        match self.0.cell.gate.enter() {
+            Some(_inside) => self.0.cell.object,
+            None => core::ptr::null_mut(),
+        }
+    }
+}
+
+/// Asynchronous events of a shared receive queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum SrqEvent {
+    /// The queue is broken.
+    Error = bindings::ib_event_type_IB_EVENT_SRQ_ERR,
+    /// Fewer receives than the limit are left; the limit is disarmed now.
+    LimitReached = bindings::ib_event_type_IB_EVENT_SRQ_LIMIT_REACHED,
+}
+
+/// Raises the events of a shared receive queue.
+///
+/// # Invariants
+///
+/// While the gate is open, `object` is a queue that ib_core has not freed.
+#[derive(Clone)]
+pub struct SrqHandle(Arc<Cell<bindings::ib_srq>>);
+
+impl SrqHandle {
+    /// Makes the handle of a queue.
+    ///
+    /// # Safety
+    ///
+    /// [`SrqHandle::revoke`] must be called before ib_core frees `srq`.
+    pub(crate) unsafe fn new(srq: *mut bindings::ib_srq) -> Result<Self> {
+        // INVARIANT: By contract.
+        Ok(Self(Arc::pin_init(Cell::new(srq), GFP_KERNEL)?))
+    }
+
+    /// Ends the handle: waits for running handlers. Process context, once.
+    pub(crate) fn revoke(&self) {
+        self.0.gate.close();
+    }
+
+    /// Tells the user of the queue. Any context; without locks that posting takes.
+    pub fn event(&self, kind: SrqEvent) {
+        let Some(_inside) = self.0.gate.enter() else {
+            return;
+        };
+        let srq = self.0.object;
+        // SAFETY: Inside the gate the queue exists; `device` and the handler were set before it
+        // was created.
+        unsafe {
+            let Some(handler) = (*srq).event_handler else {
+                return;
+            };
+            let mut event = bindings::ib_event {
+                device: (*srq).device,
+                event: kind as u32,
+                ..Default::default()
+            };
+            *event.element.srq.as_mut() = srq;
+            handler(&mut event, (*srq).srq_context);
+        }
+    }
+}

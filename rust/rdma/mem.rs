@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The memory behind keys: what packets are copied from and into.
+//!
+//! Whoever owns the memory may change it while the kernel copies: bytes are moved by C, never
+//! borrowed. All copies and atomic operations are possible in any context; offsets are in bytes from
+//! the start of the registered range.
+
+mod kernel_addr;
+mod pages;
+mod umem;
+
+use core::marker::PhantomData;
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+
+use crate::bindings;
+
+pub use {
+    kernel_addr::KernelAddr,
+    pages::PageList,
+    umem::Umem, //
+};
+
+/// The access is outside the memory, misaligned for an atomic operation, or writes what may only be
+/// read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fault;
+
+impl From<Fault> for Error {
+    fn from(_: Fault) -> Self {
+        EFAULT
+    }
+}
+
+/// A view of memory that can be copied, for as long as its owner is borrowed.
+///
+/// # Invariants
+///
+/// During `'a`, every byte that `raw` describes may be read, and written if `writable`, through the
+/// kernel's mapping.
+#[derive(Clone, Copy)]
+pub struct Region<'a> {
+    raw: bindings::xrdma_mem,
+    writable: bool,
+    _owner: PhantomData<&'a ()>,
+}
+
+impl Region<'_> {
+    /// Bytes.
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.raw.length
+    }
+
+    /// Whether there are no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.raw.length == 0
+    }
+
+    #[inline]
+    fn check(&self, off: u64, len: usize) -> Result<(), Fault> {
+        let end = off.checked_add(len as u64).ok_or(Fault)?;
+        if end > self.raw.length {
+            return Err(Fault);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn check_write(&self, off: u64, len: usize) -> Result<(), Fault> {
+        if !self.writable {
+            return Err(Fault);
+        }
+        self.check(off, len)
+    }
+
+    /// Copies `to.len()` bytes from `off` on.
+    #[inline]
+    pub fn read(&self, off: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.check(off, to.len())?;
+        // SAFETY: By the type invariant and the check; `to` is ours.
+        unsafe { bindings::xrdma_mem_read(&self.raw, off, to.as_mut_ptr().cast(), to.len()) };
+        Ok(())
+    }
+
+    /// Copies `from` to `off`.
+    #[inline]
+    pub fn write(&self, off: u64, from: &[u8]) -> Result<(), Fault> {
+        self.check_write(off, from.len())?;
+        // SAFETY: By the type invariant and the check.
+        unsafe { bindings::xrdma_mem_write(&self.raw, off, from.as_ptr().cast(), from.len()) };
+        Ok(())
+    }
+
+    /// Stores `swap` in the 8 bytes at `off` if they are `compare`, atomically towards every CPU and
+    /// user space; returns what was there. Host byte order.
+    pub fn cmp_swap(&self, off: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
+        self.check_write(off, 8)?;
+        let mut original = 0;
+        // SAFETY: By the type invariant and the check.
+        to_result(unsafe {
+            bindings::xrdma_mem_cmpxchg64(&self.raw, off, compare, swap, &mut original)
+        })
+        .map_err(|_| Fault)?;
+        Ok(original)
+    }
+
+    /// Adds `add`, wrapping, to the 8 bytes at `off`, as [`cmp_swap`](Self::cmp_swap); returns what
+    /// was there.
+    pub fn fetch_add(&self, off: u64, add: u64) -> Result<u64, Fault> {
+        self.check_write(off, 8)?;
+        let mut original = 0;
+        // SAFETY: By the type invariant and the check.
+        to_result(unsafe {
+            bindings::xrdma_mem_fetch_add64(&self.raw, off, add, &mut original)
+        })
+        .map_err(|_| Fault)?;
+        Ok(original)
+    }
+
+    /// Stores the 8 bytes at `off` in one piece, after all earlier writes of this CPU.
+    pub fn write_u64(&self, off: u64, value: u64) -> Result<(), Fault> {
+        self.check_write(off, 8)?;
+        // SAFETY: By the type invariant and the check.
+        to_result(unsafe { bindings::xrdma_mem_store64(&self.raw, off, value) }).map_err(|_| Fault)
+    }
+
+    /// Copies `len` bytes to `to`. The two may overlap, and may be the same; then each page run is
+    /// moved as by `memmove`.
+    #[inline]
+    pub fn copy_to(&self, off: u64, to: &Region<'_>, to_off: u64, len: usize) -> Result<(), Fault> {
+        self.check(off, len)?;
+        to.check_write(to_off, len)?;
+        // SAFETY: By the type invariants and the checks.
+        unsafe { bindings::xrdma_mem_copy(&self.raw, off, &to.raw, to_off, len) };
+        Ok(())
+    }
+}
+
+/// Memory that a key names.
+pub enum Memory {
+    /// A process's, pinned.
+    User(Umem),
+    /// One piece of kernel memory.
+    Kernel(KernelAddr),
+    /// Pages that a kernel user registered.
+    Pages(PageList),
+}
+
+impl Memory {
+    /// The view through which it is copied.
+    #[inline]
+    pub fn region(&self) -> Region<'_> {
+        match self {
+            Memory::User(umem) => umem.region(),
+            Memory::Kernel(addr) => addr.region(),
+            Memory::Pages(pages) => pages.region(),
+        }
+    }
+
+    /// See [`Region::len`].
+    #[inline]
+    pub fn len(&self) -> u64 {
+        self.region().len()
+    }
+
+    /// Whether there are no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// See [`Region::read`].
+    #[inline]
+    pub fn read(&self, off: u64, to: &mut [u8]) -> Result<(), Fault> {
+        self.region().read(off, to)
+    }
+
+    /// See [`Region::write`].
+    #[inline]
+    pub fn write(&self, off: u64, from: &[u8]) -> Result<(), Fault> {
+        self.region().write(off, from)
+    }
+
+    /// See [`Region::cmp_swap`].
+    pub fn cmp_swap(&self, off: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
+        self.region().cmp_swap(off, compare, swap)
+    }
+
+    /// See [`Region::fetch_add`].
+    pub fn fetch_add(&self, off: u64, add: u64) -> Result<u64, Fault> {
+        self.region().fetch_add(off, add)
+    }
+
+    /// See [`Region::write_u64`].
+    pub fn write_u64(&self, off: u64, value: u64) -> Result<(), Fault> {
+        self.region().write_u64(off, value)
+    }
+}
+
+/// Copies from memory to memory; see [`Region::copy_to`].
+#[inline]
+pub fn copy(
+    from: &Memory,
+    from_off: u64,
+    to: &Memory,
+    to_off: u64,
+    len: usize,
+) -> Result<(), Fault> {
+    from.region().copy_to(from_off, &to.region(), to_off, len)
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The driver's own part of a uverbs command.
+//!
+//! C header: `include/rdma/uverbs_ioctl.h`.
+
+use crate::{
+    bindings,
+    provider::Provider,
+    ucontext::UContext, //
+};
+use core::{
+    marker::PhantomData,
+    mem::size_of, //
+};
+use kernel::{
+    error::to_result,
+    prelude::*, //
+};
+use zerocopy::{
+    FromBytes,
+    FromZeros,
+    Immutable,
+    IntoBytes, //
+};
+
+/// Request and response of the driver within the command that is being run.
+///
+/// Exists only for the time of an operation, in the process that called it. Copying may fault
+/// pages in, so it may sleep.
+///
+/// # Invariants
+///
+/// `raw` is the `driver_udata` of the attribute bundle of a running command.
+pub struct Udata<'a, P: Provider> {
+    raw: &'a mut bindings::ib_udata,
+    _provider: PhantomData<P>,
+}
+
+impl<'a, P: Provider> Udata<'a, P> {
+    /// Wraps what ib_core passes; `None` for null, which stands for a kernel user.
+    ///
+    /// # Safety
+    ///
+    /// `raw` must be null or the `driver_udata` of the attribute bundle of a command that runs in
+    /// the current process, on a device of provider `P`, and that goes on for all of `'a`.
+    pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
+        // SAFETY: Null or valid by contract.
+        let raw = unsafe { raw.as_mut() }?;
+        // INVARIANT: By contract.
+        Some(Self {
+            raw,
+            _provider: PhantomData,
+        })
+    }
+
+    /// The user context that the command runs in; `EINVAL` before there is one.
+    pub fn ucontext(&self) -> Result<&UContext<P>> {
+        // SAFETY: By the invariant the helper finds the bundle around `raw`.
+        let context = unsafe { bindings::xrdma_ib_udata_context(core::ptr::from_ref(self.raw)) };
+        if context.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: uverbs puts only a context there whose alloc operation succeeded, and frees it
+        // after all commands of the file (hw_destroy_rwsem).
+        Ok(unsafe { UContext::from_raw(context) })
+    }
+
+    /// Reads the request.
+    ///
+    /// What user space sent beyond `T` must be zero (`EOPNOTSUPP`); less than `T` is `EINVAL`.
+    pub fn read<T: FromBytes>(&mut self) -> Result<T> {
+        self.read_at_least(size_of::<T>())
+    }
+
+    /// Reads the request, of which user space that is older than the structure may send only the
+    /// first `min` bytes; the rest reads as zero.
+    pub fn read_at_least<T: FromBytes>(&mut self, min: usize) -> Result<T> {
+        let mut value = T::new_zeroed();
+        // SAFETY: `value` is `size_of::<T>()` writable bytes, of which every pattern is valid;
+        // `raw` is valid by the invariant and the helper copies from the current process.
+        to_result(unsafe {
+            bindings::_ib_copy_validate_udata_in(
+                self.raw,
+                (&raw mut value).cast(),
+                size_of::<T>(),
+                min,
+            )
+        })?;
+        Ok(value)
+    }
+
+    /// Writes the response, cut to what user space made room for; further room is zeroed.
+    pub fn write<T: IntoBytes + Immutable>(&mut self, value: &T) -> Result {
+        let bytes = value.as_bytes();
+        // SAFETY: `bytes` is initialised memory of that length; `raw` is valid by the invariant
+        // and the helper copies to the current process.
+        to_result(unsafe {
+            bindings::_ib_respond_udata(self.raw, bytes.as_ptr().cast(), bytes.len())
+        })
+    }
+
+    /// Tells whether there is neither a request nor room for a response.
+    pub fn is_empty(&self) -> bool {
+        self.raw.inlen == 0 && self.raw.outlen == 0
+    }
+}
