@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How much memory the kernel itself uses, to within some tens of KiB.
+
+Everything that is neither free nor attributed to processes or files is the
+kernel's: slab, vmalloc, per-CPU areas, page tables and pages that a driver
+takes directly (rings), which no single line of /proc/meminfo shows. Pages on
+the per-CPU free lists are free, though MemFree does not count them.
+"""
+import glob
+import os
+import re
+import time
+
+PAGE = 4096
+
+
+def used():
+    """Bytes of memory that the kernel uses."""
+    _refresh()
+    info = {}
+    with open('/proc/meminfo') as f:
+        for line in f:
+            name, value = line.split(':')
+            info[name] = int(value.split()[0]) * 1024
+    with open('/proc/zoneinfo') as f:
+        cached = sum(int(n) for n in re.findall(r'^\s+count:\s+(\d+)', f.read(), re.M)) * PAGE
+    user = info['Buffers'] + info['Cached'] + info.get('SwapCached', 0) + info['AnonPages']
+    return info['MemTotal'] - info['MemFree'] - cached - user - info['SReclaimable']
+
+
+def _refresh():
+    """Have deferred frees done, empty slabs returned and statistics folded."""
+    def write(path, value='1'):
+        try:
+            with open(path, 'w') as f:
+                f.write(value)
+        except OSError:
+            pass
+    # The shrinkers of lazy RCU and of kfree_rcu batches run at drop_caches.
+    write('/proc/sys/vm/drop_caches', '3')
+    for cache in glob.glob('/sys/kernel/slab/*/shrink'):
+        if not os.path.islink(os.path.dirname(cache)):
+            write(cache)
+    write('/proc/sys/vm/stat_refresh')
+
+
+def settled(tries=20):
+    """used(), once two readings in a row agree to 32 KiB."""
+    last = used()
+    for _ in range(tries):
+        time.sleep(0.1)
+        now = used()
+        if abs(now - last) <= 32 * 1024:
+            return now
+        last = now
+    return last

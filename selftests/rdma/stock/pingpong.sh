@@ -1,0 +1,50 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=90 debug
+# The pingpong programs of ibverbs-utils, polling and with events.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/duo.sh"
+
+n=200
+[ "$SELFTEST_SLOW" = 1 ] || n=20
+plan 15
+hosts_up || die "no hosts"
+use_ip 4
+
+check rc pingpong ibv_rc_pingpong -n $n -c
+check rc-events pingpong ibv_rc_pingpong -n $n -e
+check rc-large pingpong ibv_rc_pingpong -n 20 -s 1000000 -c
+check rc-new-send-api pingpong ibv_rc_pingpong -n $n -N
+check uc pingpong ibv_uc_pingpong -n $n -c
+check ud pingpong ibv_ud_pingpong -n $n -s 1024 -c
+check ud-events pingpong ibv_ud_pingpong -n $n -s 1024 -e
+check srq pingpong ibv_srq_pingpong -n $n -c
+check srq-events pingpong ibv_srq_pingpong -n $n -e
+
+# ibv_xsrq_pingpong: every client has to give the same number of iterations.
+xsrq() { # CLIENTS ARGUMENT...
+	local clients=$1 i more=
+	shift
+	for ((i = 1; i < clients; i++)); do
+		more+="ibv_xsrq_pingpong -d x2 -g $GID2 $* $ADDR1 & "
+	done
+	duo 18515 60 "ibv_xsrq_pingpong -d x1 -g $GID1 -c $clients $*" \
+		"$more ibv_xsrq_pingpong -d x2 -g $GID2 $* $ADDR1; rc=\$?; wait; exit \$rc"
+}
+if [ "$TYPE" = rxe ]; then
+	for c in xsrq xsrq-events xsrq-clients xsrq-large; do skip $c "rxe has no XRC"; done
+else
+	check xsrq xsrq 1 -n $n -s 4096
+	check xsrq-events xsrq 1 -n $n -s 4096 -e
+	check xsrq-clients xsrq 4 -n $n -s 1024
+	check xsrq-large xsrq 2 -n 10 -s 1000000
+fi
+use_ip 6
+check rc-ipv6 pingpong ibv_rc_pingpong -n $n -c
+if [ "$TYPE" = rxe ]; then
+	skip xsrq-ipv6 "rxe has no XRC"
+else
+	check xsrq-ipv6 xsrq 2 -n $n
+fi
+finish
