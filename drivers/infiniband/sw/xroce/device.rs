@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What all objects of one device share, for as long as any of them lives.
+
+use crate::counters;
+use crate::limits::Used;
+use crate::prelude::*;
+use rdma::percpu::PerCpu;
+use roce::mtu::Mtu;
+
+/// Nanoseconds between two rate-limited log lines of one device.
+const LOG_INTERVAL_NS: u64 = 1_000_000_000;
+
+/// A device, as packets and work requests see it.
+///
+/// ib_core's device holds a reference, and so does every object on the wire.
+#[pin_data]
+pub(crate) struct WireDevice {
+    ns: NamespaceId,
+    tunnel: Tunnel,
+    name: KVec<u8>,
+    mac: [u8; 6],
+    comp_vectors: u32,
+    /// Path MTU of the port, bytes.
+    mtu: Atomic<u32>,
+    counters: PerCpu<{ counters::COUNT }>,
+    used: Used,
+    next_log: Atomic<u64>,
+    /// IP addresses of the port, as ib_core's GID table has them.
+    #[pin]
+    addresses: SpinLockIrq<KVec<GidAddr>>,
+}
+
+impl WireDevice {
+    /// Makes the shared part of a device on `netdev`: opens the UDP port of its namespace. Process
+    /// context. Fails with EADDRINUSE when another RoCE driver has the port.
+    pub(crate) fn new(netdev: &NetDev, name: &str, comp_vectors: u32) -> Result<Arc<Self>> {
+        let namespace = netdev.namespace().ok_or(ENODEV)?;
+        let tunnel = Tunnel::open::<crate::rx::Rx>(&namespace)?;
+        let mut text = KVec::with_capacity(name.len(), GFP_KERNEL)?;
+        text.extend_from_slice(name.as_bytes(), GFP_KERNEL)?;
+        let counters = PerCpu::new()?;
+        Arc::pin_init(
+            try_pin_init!(WireDevice {
+                ns: tunnel.id(),
+                tunnel,
+                name: text,
+                mac: netdev.mac(),
+                comp_vectors,
+                mtu: Atomic::new(crate::port::mtu_of(netdev.mtu()).bytes()),
+                counters,
+                used: Used::new(),
+                next_log: Atomic::new(0),
+                addresses <- new_spinlock_irq!(KVec::new(), "xroce addresses"),
+            }? Error),
+            GFP_KERNEL,
+        )
+    }
+
+    /// The network namespace.
+    pub(crate) fn ns(&self) -> NamespaceId {
+        self.ns
+    }
+
+    /// The UDP sockets of the namespace.
+    pub(crate) fn tunnel(&self) -> &Tunnel {
+        &self.tunnel
+    }
+
+    /// The name that the device got when it was made.
+    pub(crate) fn name(&self) -> &str {
+        core::str::from_utf8(&self.name).unwrap_or("xroce")
+    }
+
+    /// Hardware address of the net device when the device was made.
+    pub(crate) fn mac(&self) -> [u8; 6] {
+        self.mac
+    }
+
+    /// Completion vectors.
+    pub(crate) fn comp_vectors(&self) -> u32 {
+        self.comp_vectors
+    }
+
+    /// The largest path MTU that the net device allows now. Any context.
+    pub(crate) fn mtu(&self) -> Mtu {
+        Mtu::fitting(self.mtu.load(Relaxed)).unwrap_or(Mtu::M256)
+    }
+
+    /// The net device has another MTU.
+    pub(crate) fn set_mtu(&self, mtu: Mtu) {
+        self.mtu.store(mtu.bytes(), Relaxed);
+    }
+
+    /// The node GUID: the hardware address with ff:fe in its middle and the local bit flipped.
+    pub(crate) fn guid(&self) -> u64 {
+        let [a, b, c, d, e, f] = self.mac;
+        u64::from_be_bytes([a ^ 2, b, c, 0xff, 0xfe, d, e, f])
+    }
+
+    /// Adds to a counter. Any context.
+    pub(crate) fn count(&self, counter: Counter, n: u64) {
+        self.counters.add(counter as usize, n);
+    }
+
+    /// Value of a counter.
+    pub(crate) fn counter(&self, index: usize) -> u64 {
+        self.counters.sum(index)
+    }
+
+    /// What is in use.
+    pub(crate) fn used(&self) -> &Used {
+        &self.used
+    }
+
+    /// One log line per interval: true for the caller that may write it. Any context.
+    pub(crate) fn may_log(&self) -> bool {
+        let now = now_ns();
+        let next = self.next_log.load(Relaxed);
+        now >= next
+            && self
+                .next_log
+                .cmpxchg(next, now.wrapping_add(LOG_INTERVAL_NS), Relaxed)
+                .is_ok()
+    }
+
+    /// Tells whether `address` is one of the port's. Any context.
+    pub(crate) fn owns(&self, address: &GidAddr) -> bool {
+        self.addresses.lock().iter().any(|a| a == address)
+    }
+
+    /// The port got an address. Process context.
+    pub(crate) fn add_address(&self, address: GidAddr) -> Result {
+        loop {
+            let room = {
+                let mut addresses = self.addresses.lock();
+                if addresses.push_within_capacity(address).is_ok() {
+                    return Ok(());
+                }
+                addresses.len()
+            };
+            let mut grown = KVec::with_capacity(room.saturating_mul(2).max(8), GFP_KERNEL)?;
+            let mut addresses = self.addresses.lock();
+            if addresses.len() < grown.capacity() {
+                for old in addresses.iter() {
+                    let _ = grown.push_within_capacity(*old);
+                }
+                core::mem::swap(&mut *addresses, &mut grown);
+            }
+            drop(addresses);
+        }
+    }
+
+    /// The port lost an address; one of two equal entries stays. Any context.
+    pub(crate) fn remove_address(&self, address: &GidAddr) {
+        let mut addresses = self.addresses.lock();
+        if let Some(at) = addresses.iter().position(|a| a == address) {
+            let _ = addresses.remove(at);
+        }
+    }
+}
+
+/// Runs `f` on QP 1 of the device that has address `dst` in namespace `ns`. Any context.
+pub(crate) fn with_gsi<R>(
+    ns: NamespaceId,
+    dst: &GidAddr,
+    f: impl FnOnce(&WireQp) -> R,
+) -> Option<R> {
+    let qp = crate::tables::gsi(ns, dst)?;
+    Some(f(&qp))
+}
+
+/// Counts for the device that has address `dst` in namespace `ns`, if there is one that serves the
+/// connection manager. Any context.
+pub(crate) fn count_at(ns: NamespaceId, dst: &GidAddr, counter: Counter) {
+    with_gsi(ns, dst, |qp| qp.device.count(counter, 1));
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a device can do at most, and how much of it is in use.
+//!
+//! Memory of the objects is charged to the memory cgroup of who makes them; the numbers here bound
+//! what one device takes of the module's number spaces.
+
+use crate::prelude::*;
+
+/// Queue pairs.
+pub(crate) const MAX_QP: u32 = 1 << 18;
+/// Work requests of a send or receive queue.
+pub(crate) const MAX_QP_WR: u32 = 1 << 14;
+/// Elements of a gather or scatter list.
+pub(crate) const MAX_SGE: u32 = 32;
+/// Bytes of inline data: what as many elements would take in a slot.
+pub(crate) const MAX_INLINE: u32 = 512;
+/// READs and atomics under way per queue pair, in either direction.
+pub(crate) const MAX_RD_ATOMIC: u8 = 16;
+/// Completion queues.
+pub(crate) const MAX_CQ: u32 = 1 << 16;
+/// Completions of a queue.
+pub(crate) const MAX_CQE: u32 = 1 << 17;
+/// Shared receive queues.
+pub(crate) const MAX_SRQ: u32 = 1 << 16;
+/// Receives of a shared receive queue.
+pub(crate) const MAX_SRQ_WR: u32 = 1 << 15;
+/// Memory regions.
+pub(crate) const MAX_MR: u32 = 1 << 19;
+/// Bytes of a memory region.
+pub(crate) const MAX_MR_SIZE: u64 = 1 << 40;
+/// Pages of a fast registration.
+pub(crate) const MAX_FAST_REG_PAGES: u32 = 512;
+/// Protection domains.
+pub(crate) const MAX_PD: u32 = 1 << 16;
+/// Address handles.
+pub(crate) const MAX_AH: u32 = 1 << 16;
+/// XRC domains.
+pub(crate) const MAX_XRCD: u32 = 1 << 14;
+/// XRC target QPs of one domain.
+pub(crate) const MAX_TGT_PER_DOMAIN: usize = 1 << 16;
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Qp,
+    Cq,
+    Srq,
+    Mr,
+    Pd,
+    Ah,
+    Xrcd,
+}
+
+const KINDS: usize = 7;
+
+impl Kind {
+    fn max(self) -> u32 {
+        match self {
+            Kind::Qp => MAX_QP,
+            Kind::Cq => MAX_CQ,
+            Kind::Srq => MAX_SRQ,
+            Kind::Mr => MAX_MR,
+            Kind::Pd => MAX_PD,
+            Kind::Ah => MAX_AH,
+            Kind::Xrcd => MAX_XRCD,
+        }
+    }
+}
+
+/// Objects in use, by kind.
+pub(crate) struct Used([Atomic<u32>; KINDS]);
+
+impl Used {
+    pub(crate) fn new() -> Self {
+        Used([const { Atomic::new(0) }; KINDS])
+    }
+
+    fn of(&self, kind: Kind) -> Option<&Atomic<u32>> {
+        self.0.get(kind as usize)
+    }
+}
+
+/// One object counts against the limits of its device for as long as this lives.
+pub(crate) struct Charge {
+    device: Arc<WireDevice>,
+    kind: Kind,
+}
+
+impl Charge {
+    /// Counts one more object. Fails with ENOMEM when the device has as many as it can. Any
+    /// context.
+    pub(crate) fn new(device: &Arc<WireDevice>, kind: Kind) -> Result<Self> {
+        let used = device.used().of(kind).ok_or(EINVAL)?;
+        // Adds first: two racing charges at the limit may both fail, never both succeed.
+        if used.fetch_add(1, Relaxed) >= kind.max() {
+            used.fetch_sub(1, Relaxed);
+            return Err(ENOMEM);
+        }
+        Ok(Charge {
+            device: device.clone(),
+            kind,
+        })
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        if let Some(used) = self.device.used().of(self.kind) {
+            used.fetch_sub(1, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The port, as it follows from the net device.
+
+use crate::prelude::*;
+use crate::provider::Xroce;
+use rdma::device::Device;
+use rdma::port::PortAttr;
+use roce::mtu::{
+    Mtu,
+    MAX_MESSAGE, //
+};
+
+/// The one port.
+pub(crate) const PORT: u32 = 1;
+/// Entries of the GID table.
+pub(crate) const GID_TABLE_LEN: u32 = 1024;
+/// `IB_PORT_CM_SUP`: the connection manager serves the port.
+const PORT_CM_SUP: u32 = 1 << 16;
+
+/// Bytes of headers around the payload of a packet: IPv6 40, UDP 8, BTH 12, the largest extended
+/// headers (XRCETH 4, RETH 16, ImmDt 4), ICRC 4.
+const HEADERS: u32 = 40 + 8 + 12 + 4 + 16 + 4 + 4;
+
+/// The largest path MTU whose packets fit a net device's MTU.
+pub(crate) fn mtu_of(netdev_mtu: u32) -> Mtu {
+    Mtu::fitting(netdev_mtu.saturating_sub(HEADERS)).unwrap_or(Mtu::M256)
+}
+
+/// `ibv_query_port`.
+pub(crate) fn query(device: &Device<Xroce>, port: u32) -> Result<PortAttr> {
+    if port != PORT {
+        return Err(EINVAL);
+    }
+    let link = device.link(port)?;
+    let mtu = mtu_of(link.mtu);
+    device.data().wire.set_mtu(mtu);
+    Ok(PortAttr {
+        state: link.state,
+        max_mtu: Mtu::M4096.bytes(),
+        active_mtu: mtu.bytes(),
+        gid_table_len: GID_TABLE_LEN,
+        pkey_table_len: 1,
+        cap_flags: PORT_CM_SUP,
+        max_msg_size: MAX_MESSAGE,
+        active_width: link.width,
+        active_speed: link.speed,
+        ..PortAttr::default()
+    })
+}
+
+/// The one partition key: the default one, with full membership.
+pub(crate) fn query_pkey(port: u32, index: u16) -> Result<u16> {
+    if port != PORT || index != 0 {
+        return Err(EINVAL);
+    }
+    Ok(crate::rx::PKEY)
+}

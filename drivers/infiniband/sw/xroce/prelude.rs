@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What nearly every file of the crate uses.
+
+#![allow(unused_imports)]
+
+pub(crate) use crate::{
+    abi,
+    counters::Counter,
+    cq::{
+        Completion,
+        WireCq, //
+    },
+    device::WireDevice,
+    qp::{
+        QpState,
+        WireQp, //
+    },
+    srq::WireSrq,
+};
+pub(crate) use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Atomic,
+            Full,
+            Relaxed, //
+        },
+        Arc,
+    }, //
+};
+pub(crate) use rdma::{
+    events::{
+        CqHandle,
+        QpEvent,
+        QpHandle,
+        SrqEvent,
+        SrqHandle, //
+    },
+    mem::{
+        Fault,
+        KernelAddr,
+        Memory, //
+    },
+    net::{
+        Backlog,
+        Flow,
+        GidAddr,
+        NamespaceId,
+        NetDev,
+        Route,
+        RxSkb,
+        Tunnel,
+        TxBatch,
+        TxSkb, //
+    },
+    new_spinlock_bh,
+    new_spinlock_irq,
+    owner::{
+        Kick,
+        Owner,
+        OwnerGuard,
+        Run, //
+    },
+    qp::QpType,
+    rcu::{
+        Ref,
+        Table,
+        GFP_ACCOUNT, //
+    },
+    ring::RingMem,
+    sync::{
+        full_fence,
+        SpinLockBh,
+        SpinLockIrq, //
+    },
+    timer::{
+        now_ns,
+        Timer, //
+    },
+    work::Work,
+};
+pub(crate) use roce::status::WcStatus;

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Queue pairs on the wire.
+//!
+//! ib_core's `struct ib_qp` holds a reference to a [`WireQp`] and is freed when destroy returns; the
+//! [`WireQp`] lives until the last packet, timer or run that found it in the table has left it, and a
+//! grace period more.
+
+pub(crate) mod create;
+pub(crate) mod destroy;
+pub(crate) mod drain;
+pub(crate) mod engine;
+pub(crate) mod modify;
+pub(crate) mod query;
+pub(crate) mod receive;
+pub(crate) mod request;
+pub(crate) mod ring;
+pub(crate) mod send;
+pub(crate) mod state;
+
+use crate::limits::Charge;
+use crate::prelude::*;
+use kernel::sync::Mutex;
+use rdma::qp::{
+    QpAttr,
+    QpCap, //
+};
+use receive::RecvSide;
+use send::SendSide;
+pub(crate) use state::{
+    QpKind,
+    QpState, //
+};
+
+/// Packets that may wait for the owner of one direction. More are dropped, which the sender takes
+/// for loss: its window is smaller than this unless it does not follow it.
+pub(crate) const BACKLOG: u32 = 1024;
+
+/// A queue pair on the wire.
+#[pin_data]
+pub(crate) struct WireQp {
+    /// Number in [`crate::tables::Tables::qps`]; for all but the GSI QP also the number on the wire.
+    pub(crate) qpn: u32,
+    /// Type.
+    pub(crate) kind: QpKind,
+    /// The device it belongs to.
+    pub(crate) device: Arc<WireDevice>,
+    /// Number of its protection domain; 0, which is none, for XRC_TGT.
+    pub(crate) pd: u64,
+    /// Number of its XRC domain (XRC_TGT).
+    pub(crate) domain: Option<u64>,
+    /// Every send work request completes with a completion.
+    pub(crate) sq_sig_all: bool,
+    /// A process posts to it through rings.
+    pub(crate) user: bool,
+    state: Atomic<u32>,
+    qkey: Atomic<u32>,
+    /// Number of the QP of this host that waits for the receive direction, or 0.
+    pub(crate) local_waiter: Atomic<u32>,
+    /// The send direction.
+    pub(crate) send: Owner<SendSide>,
+    /// The receive direction.
+    pub(crate) recv: Owner<RecvSide>,
+    /// Request packets that wait for the owner of the receive direction.
+    #[pin]
+    pub(crate) requests: Backlog,
+    /// Response packets that wait for the owner of the send direction.
+    #[pin]
+    pub(crate) responses: Backlog,
+    /// Deadline of the send direction.
+    pub(crate) timer: Timer,
+    /// Runs the send direction.
+    pub(crate) send_work: Work,
+    /// Runs the receive direction.
+    pub(crate) recv_work: Work,
+    /// Where sends complete.
+    pub(crate) send_cq: Option<Ref<WireCq>>,
+    /// Where receives complete; an XRC_TGT's complete in the CQ of the SRQ.
+    pub(crate) recv_cq: Option<Ref<WireCq>>,
+    /// Where receives come from, instead of the own queue.
+    pub(crate) srq: Option<Ref<WireSrq>>,
+    /// Queue of a kernel user's sends, the same as the send side reads.
+    pub(crate) kernel_sends: Option<Arc<request::KernelQueue<request::SendHead>>>,
+    /// Queue of a kernel user's receives.
+    pub(crate) kernel_recvs: Option<Arc<request::KernelQueue<request::RecvHead>>>,
+    /// Rings to mark dead when the QP goes.
+    pub(crate) rings: Rings,
+    events: Events,
+    /// Attributes as the verbs set them.
+    #[pin]
+    pub(crate) attr: Mutex<QpAttr>,
+    /// Capacities.
+    pub(crate) cap: QpCap,
+    _charge: Charge,
+}
+
+/// The shared rings of a user's QP.
+#[derive(Default)]
+pub(crate) struct Rings {
+    /// Send ring.
+    pub(crate) sq: Option<Arc<RingMem>>,
+    /// Receive ring.
+    pub(crate) rq: Option<Arc<RingMem>>,
+}
+
+/// Whom the asynchronous events of a QP go to.
+pub(crate) enum Events {
+    /// Its user.
+    One(QpHandle),
+    /// Everybody who has the XRC target open.
+    Tgt(Arc<xrc::Views>),
+}
+
+impl WireQp {
+    /// State. Any context.
+    pub(crate) fn state(&self) -> QpState {
+        QpState::from_raw(self.state.load(Relaxed))
+    }
+
+    /// Changes the state, whatever it was. Runs that began before may still act on the old one.
+    pub(crate) fn set_state(&self, state: QpState) {
+        self.state.store(state as u32, Relaxed);
+    }
+
+    /// Changes the state if it is `from`; true when it was. Any context.
+    pub(crate) fn change_state(&self, from: QpState, to: QpState) -> bool {
+        self.state.cmpxchg(from as u32, to as u32, Full).is_ok()
+    }
+
+    /// Goes to the error state; true for the one caller that made it so. A QP that was reset or is
+    /// being destroyed stays as it is: it has nothing to flush. Any context.
+    pub(crate) fn set_error(&self) -> bool {
+        let mut now = self.state.load(Relaxed);
+        loop {
+            match QpState::from_raw(now) {
+                QpState::Reset | QpState::Err => return false,
+                _ => {}
+            }
+            match self.state.cmpxchg(now, QpState::Err as u32, Full) {
+                Ok(_) => return true,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// The QP is being destroyed: from now on it behaves like a reset one, whatever happens.
+    pub(crate) fn set_stopped(&self) {
+        self.state.xchg(state::STOPPED, Full);
+    }
+
+    /// The number in packets: 1 for the GSI QP.
+    pub(crate) fn wire_qpn(&self) -> u32 {
+        match self.kind {
+            QpKind::Gsi => 1,
+            _ => self.qpn,
+        }
+    }
+
+    /// Queue key (UD, GSI).
+    pub(crate) fn qkey(&self) -> u32 {
+        self.qkey.load(Relaxed)
+    }
+
+    pub(crate) fn set_qkey(&self, qkey: u32) {
+        self.qkey.store(qkey, Relaxed);
+    }
+
+    /// The network namespace.
+    pub(crate) fn ns(&self) -> NamespaceId {
+        self.device.ns()
+    }
+
+    /// Raises an asynchronous event. Any context, without queue locks.
+    pub(crate) fn event(&self, kind: QpEvent) {
+        match &self.events {
+            Events::One(handle) => handle.event(kind),
+            Events::Tgt(views) => {
+                if !views.event(kind) {
+                    self.log_unseen(kind);
+                }
+            }
+        }
+    }
+
+    /// The handle for completions of a kernel user.
+    pub(crate) fn handle(&self) -> Option<&QpHandle> {
+        match &self.events {
+            Events::One(handle) => Some(handle),
+            Events::Tgt(_) => None,
+        }
+    }
+
+    /// Nobody has the XRC target open: its event goes to the log.
+    fn log_unseen(&self, kind: QpEvent) {
+        if self.device.may_log() {
+            pr_info!(
+                "{}: XRC target {:#08x} of domain {} is open nowhere: event {:?}\n",
+                self.device.name(),
+                self.qpn,
+                self.domain.unwrap_or(0),
+                kind
+            );
+        }
+    }
+}
+
+/// What ib_core's QP holds: the object on the wire.
+pub(crate) struct QpData {
+    /// The object on the wire. Several views of an XRC target hold the same one.
+    pub(crate) wire: Ref<WireQp>,
+    /// This QP is a view of an XRC target.
+    pub(crate) view: Option<xrc::View<Ref<WireQp>>>,
+    /// Mappings of the rings; dropped with the QP.
+    pub(crate) _mappings: [Option<rdma::uverbs::mmap::RingMapping>; 2],
+}

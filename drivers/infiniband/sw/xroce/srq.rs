@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Shared receive queues, basic and XRC.
+
+use crate::limits::{
+    self,
+    Charge,
+    Kind, //
+};
+use crate::prelude::*;
+use crate::provider::Xroce;
+use crate::qp::request::{
+    KernelQueue,
+    RecvHead,
+    Sge, //
+};
+use crate::qp::ring::RingReader;
+use crate::tables;
+use crate::wr;
+use rdma::srq::{
+    CreatedSrq,
+    Srq,
+    SrqAttr,
+    SrqAttrMask,
+    SrqInitAttr,
+    SrqType, //
+};
+use rdma::uverbs::{
+    mmap::RingMapping,
+    udata::Udata, //
+};
+use rdma::wr::RecvWr;
+
+/// Why no receive was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// None is posted.
+    Empty,
+    /// The ring or the slot makes no sense.
+    Corrupt,
+    /// The queue is broken or destroyed.
+    Dead,
+}
+
+/// Where the receives are.
+enum Queue {
+    User(RingReader),
+    Kernel(Arc<KernelQueue<RecvHead>>),
+}
+
+struct Inner {
+    queue: Queue,
+    /// Fewer receives than this raise the event; 0: none.
+    limit: u32,
+}
+
+/// A shared receive queue, as packets see it.
+#[pin_data]
+pub(crate) struct WireSrq {
+    /// SRQ number.
+    pub(crate) srqn: u32,
+    /// Protection domain of the receives, and of RDMA that names the queue.
+    pub(crate) pd: u64,
+    /// Where receives complete (XRC).
+    pub(crate) cq: Option<Ref<WireCq>>,
+    /// Number of the XRC domain.
+    pub(crate) domain: Option<u64>,
+    max_wr: u32,
+    max_sge: u32,
+    kernel: Option<Arc<KernelQueue<RecvHead>>>,
+    dead: Atomic<u32>,
+    handle: SrqHandle,
+    device: Arc<WireDevice>,
+    #[pin]
+    inner: SpinLockIrq<Inner>,
+    _charge: Charge,
+}
+
+impl WireSrq {
+    /// Takes the oldest receive. `sges` has room for [`limits::MAX_SGE`] elements. Any context; raises
+    /// the limit event when that is due.
+    pub(crate) fn take(&self, head: &mut RecvHead, sges: &mut [Sge]) -> Result<(), Taken> {
+        if self.is_dead() {
+            return Err(Taken::Dead);
+        }
+        let (taken, limit) = {
+            let mut inner = self.inner.lock();
+            let taken = inner.take(self.max_sge, head, sges);
+            // An empty queue counts too: a limit may be armed while nothing is posted.
+            (taken, inner.limit_reached())
+        };
+        if limit {
+            self.handle.event(SrqEvent::LimitReached);
+        }
+        if taken == Err(Taken::Corrupt) {
+            self.fail();
+        }
+        taken
+    }
+
+    /// Named by number in packets.
+    pub(crate) fn is_xrc(&self) -> bool {
+        self.domain.is_some()
+    }
+
+    /// Broken or destroyed. Any context.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Relaxed) != 0
+    }
+
+    /// The ring is corrupt: nothing is taken any more.
+    fn fail(&self) {
+        if self.dead.xchg(1, Full) == 0 {
+            if self.device.may_log() {
+                pr_info!(
+                    "{}: the ring of shared receive queue {} is corrupt\n",
+                    self.device.name(),
+                    self.srqn
+                );
+            }
+            self.handle.event(SrqEvent::Error);
+        }
+    }
+}
+
+impl Inner {
+    fn take(
+        &mut self,
+        max_sge: u32,
+        head: &mut RecvHead,
+        sges: &mut [Sge],
+    ) -> Result<(), Taken> {
+        match &mut self.queue {
+            Queue::User(ring) => {
+                match ring.available() {
+                    Ok(0) => return Err(Taken::Empty),
+                    Ok(_) => {}
+                    Err(_) => return Err(Taken::Corrupt),
+                }
+                let room = sges.len().min(max_sge as usize);
+                let list = sges.get_mut(..room).ok_or(Taken::Corrupt)?;
+                let decoded = wr::copy_recv(ring, head, list);
+                ring.advance();
+                ring.publish(ring.next());
+                decoded.map_err(|_| Taken::Corrupt)
+            }
+            Queue::Kernel(queue) => {
+                if !queue.take(head, sges) {
+                    return Err(Taken::Empty);
+                }
+                queue.retire(1);
+                Ok(())
+            }
+        }
+    }
+
+    fn available(&self) -> u32 {
+        match &self.queue {
+            Queue::User(ring) => ring.available().unwrap_or(0),
+            Queue::Kernel(queue) => queue.available(),
+        }
+    }
+
+    /// The limit was armed and is reached: disarms it.
+    fn limit_reached(&mut self) -> bool {
+        if self.limit != 0 && self.available() < self.limit {
+            self.limit = 0;
+            return true;
+        }
+        false
+    }
+}
+
+/// What ib_core's SRQ holds.
+pub(crate) struct SrqData {
+    pub(crate) wire: Ref<WireSrq>,
+    ring: Option<Arc<RingMem>>,
+    _mapping: Option<RingMapping>,
+}
+
+/// `ibv_create_srq`, `ibv_create_srq_ex`. EINVAL for sizes beyond the device's.
+pub(crate) fn create(
+    init: &mut SrqInitAttr<'_, Xroce>,
+    handle: SrqHandle,
+    udata: Option<&mut Udata<'_, Xroce>>,
+) -> Result<CreatedSrq<SrqData>> {
+    let device = &init.pd.device().data().wire;
+    let (cq, domain) = match init.srq_type {
+        SrqType::Basic => (None, None),
+        SrqType::Xrc => {
+            let cq = init.cq.ok_or(EINVAL)?;
+            let xrcd = init.xrcd.ok_or(EINVAL)?;
+            (Some(cq.data().wire.clone()), Some(xrcd.data().id()))
+        }
+        SrqType::TagMatching => return Err(EOPNOTSUPP),
+    };
+    let attr = &mut init.attr;
+    if attr.max_wr == 0 || attr.max_wr > limits::MAX_SRQ_WR || attr.max_sge > limits::MAX_SGE {
+        return Err(EINVAL);
+    }
+    attr.max_sge = attr.max_sge.max(1);
+    attr.max_wr = attr.max_wr.checked_next_power_of_two().ok_or(EINVAL)?;
+    attr.limit = 0;
+    let charge = Charge::new(device, Kind::Srq)?;
+    let reservation = tables::tables()?.srqs.reserve()?;
+    let srqn = reservation.id();
+    let mut ring = None;
+    let mut mapping = None;
+    let mut kernel = None;
+    let queue = match udata {
+        Some(udata) => {
+            let stride = wr::recv_stride(attr.max_sge);
+            let mem = wr::new_ring(attr.max_wr, stride)?;
+            let map = udata.ucontext()?.map_ring(mem.clone())?;
+            udata.write(&abi::xroce_create_srq_resp {
+                ring: wr::ring_info(&mem, &map, attr.max_wr, stride),
+                srqn,
+                reserved: 0,
+            })?;
+            mapping = Some(map);
+            ring = Some(mem.clone());
+            Queue::User(RingReader::new(mem, attr.max_wr, stride))
+        }
+        None => {
+            let queue = Arc::pin_init(KernelQueue::new(attr.max_wr, attr.max_sge), GFP_KERNEL)?;
+            kernel = Some(queue.clone());
+            Queue::Kernel(queue)
+        }
+    };
+    let inner = Inner { queue, limit: 0 };
+    let wire = Ref::pin_init(
+        try_pin_init!(WireSrq {
+            srqn,
+            pd: init.pd.data().id(),
+            cq,
+            domain,
+            max_wr: init.attr.max_wr,
+            max_sge: init.attr.max_sge,
+            kernel,
+            dead: Atomic::new(0),
+            handle,
+            device: device.clone(),
+            inner <- new_spinlock_irq!(inner, "xroce srq"),
+            _charge: charge,
+        }? Error),
+        GFP_ACCOUNT,
+    )?;
+    reservation.publish(wire.clone());
+    Ok(CreatedSrq {
+        data: SrqData {
+            wire,
+            ring,
+            _mapping: mapping,
+        },
+        srq_num: srqn,
+    })
+}
+
+/// `ibv_modify_srq`: the limit. Resizing is not offered (IBV_DEVICE_SRQ_RESIZE is not set).
+pub(crate) fn modify(srq: &Srq<Xroce>, attr: &SrqAttr, mask: SrqAttrMask) -> Result {
+    let wire = &srq.data().wire;
+    if mask.max_wr {
+        return Err(EINVAL);
+    }
+    if mask.limit {
+        if attr.limit > wire.max_wr {
+            return Err(EINVAL);
+        }
+        let reached = {
+            let mut inner = wire.inner.lock();
+            inner.limit = attr.limit;
+            inner.limit_reached()
+        };
+        if reached {
+            wire.handle.event(SrqEvent::LimitReached);
+        }
+    }
+    Ok(())
+}
+
+/// `ibv_query_srq`.
+pub(crate) fn query(srq: &Srq<Xroce>) -> Result<SrqAttr> {
+    let wire = &srq.data().wire;
+    if wire.is_dead() {
+        return Err(EINVAL);
+    }
+    let limit = wire.inner.lock().limit;
+    Ok(SrqAttr {
+        max_wr: wire.max_wr,
+        max_sge: wire.max_sge,
+        limit,
+    })
+}
+
+/// No queue pair of ib_core's names the queue any more; packets may.
+pub(crate) fn destroy(srq: &Srq<Xroce>) {
+    let data = srq.data();
+    data.wire.dead.store(1, Relaxed);
+    if let Some(tables) = tables::get() {
+        drop(tables.srqs.remove(data.wire.srqn));
+    }
+    if let Some(ring) = &data.ring {
+        let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
+    }
+}
+
+/// One receive of a kernel user. Any context.
+pub(crate) fn post(srq: &Srq<Xroce>, wr: &RecvWr<'_>) -> Result {
+    let queue = srq.data().wire.kernel.as_ref().ok_or(EINVAL)?;
+    wr::post_recv(queue, wr)
+}

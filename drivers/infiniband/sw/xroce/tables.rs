@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The module's number spaces.
+//!
+//! Packets and work requests name objects by number. Each kind has one table for all devices, so a
+//! number is unique in the module and a packet finds its queue pair without a device.
+
+use crate::ah::WireAh;
+use crate::mr::Region;
+use crate::prelude::*;
+use rdma::rcu::Global;
+
+/// First QP number that is given out. 0 and 1 are the management QPs; 2..16 are kept free so that
+/// a number that a person sees is never mistaken for one of them.
+const FIRST_QPN: u32 = 16;
+/// QP and SRQ numbers have 24 bits; the last QP number means multicast.
+const MAX_24BIT: u32 = 0x00ff_ffff;
+
+/// All tables.
+#[pin_data]
+pub(crate) struct Tables {
+    /// Queue pairs by number. GSI QPs have a number here as well; a packet for QP 1 finds it
+    /// through its device.
+    #[pin]
+    pub(crate) qps: Table<WireQp>,
+    /// Shared receive queues, XRC and basic, by number.
+    #[pin]
+    pub(crate) srqs: Table<WireSrq>,
+    /// Memory mrs and windows by the upper 24 bits of their keys.
+    #[pin]
+    pub(crate) mrs: Table<Region>,
+    /// Address handles of user space by number.
+    #[pin]
+    pub(crate) ahs: Table<WireAh>,
+    /// The GSI QP of each device.
+    #[pin]
+    gsis: SpinLockIrq<KVec<Ref<WireQp>>>,
+}
+
+static TABLES: Global<Tables> = Global::new();
+
+/// Makes the tables; once, when the module is loaded.
+pub(crate) fn init() -> Result {
+    TABLES.init(try_pin_init!(Tables {
+        qps <- Table::new(c"xroce qps", FIRST_QPN..MAX_24BIT),
+        srqs <- Table::new(c"xroce srqs", 1..MAX_24BIT),
+        mrs <- Table::new(c"xroce mrs", 1..MAX_24BIT),
+        ahs <- Table::new(c"xroce ahs", 1..MAX_24BIT),
+        gsis <- new_spinlock_irq!(KVec::new(), "xroce gsis"),
+    }? Error))?;
+    Ok(())
+}
+
+/// The tables. `None` only before the module is loaded, so callers treat it like an unknown
+/// number. Any context.
+pub(crate) fn get() -> Option<&'static Tables> {
+    TABLES.get()
+}
+
+/// The tables, for the control path.
+pub(crate) fn tables() -> Result<&'static Tables> {
+    get().ok_or(ENODEV)
+}
+
+/// QP 1 of the device that has address `dst` in namespace `ns`. Any context.
+pub(crate) fn gsi(ns: NamespaceId, dst: &GidAddr) -> Option<Ref<WireQp>> {
+    let gsis = get()?.gsis.lock();
+    gsis.iter()
+        .find(|qp| qp.device.ns() == ns && qp.device.owns(dst))
+        .cloned()
+}
+
+/// Enters the GSI QP of a device. Process context.
+pub(crate) fn add_gsi(qp: Ref<WireQp>) -> Result {
+    let tables = tables()?;
+    loop {
+        let room = {
+            let mut gsis = tables.gsis.lock();
+            if gsis.len() < gsis.capacity() {
+                let _ = gsis.push_within_capacity(qp);
+                return Ok(());
+            }
+            gsis.capacity()
+        };
+        // Memory is allocated outside the lock; the old vector is freed there as well.
+        let mut grown = KVec::with_capacity(room.saturating_mul(2).max(4), GFP_KERNEL)?;
+        let mut gsis = tables.gsis.lock();
+        if gsis.len() < grown.capacity() {
+            while let Some(qp) = gsis.pop() {
+                let _ = grown.push_within_capacity(qp);
+            }
+            core::mem::swap(&mut *gsis, &mut grown);
+        }
+        drop(gsis);
+    }
+}
+
+/// Takes a GSI QP out again. Process context.
+pub(crate) fn remove_gsi(qp: &WireQp) {
+    let Some(tables) = get() else {
+        return;
+    };
+    let mut emptied = KVec::new();
+    let mut gsis = tables.gsis.lock();
+    if let Some(at) = gsis.iter().position(|other| other.qpn == qp.qpn) {
+        let _ = gsis.remove(at);
+    }
+    if gsis.is_empty() {
+        // A static must not keep memory when the module goes.
+        core::mem::swap(&mut *gsis, &mut emptied);
+    }
+    drop(gsis);
+}
