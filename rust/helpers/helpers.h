@@ -7,5 +7,6 @@
 #define XROCE_HELPERS_H
 
 #include "ib.h"
+#include "services.h"
 
 #endif /* XROCE_HELPERS_H */

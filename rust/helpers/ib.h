@@ -1,7 +1,64 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ib_core and uverbs: what is inline or a macro there.
+ */
 #ifndef XROCE_HELPERS_IB_H
 #define XROCE_HELPERS_IB_H
 
 #include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+struct attribute_group;
+
+/**
+ * struct xrdma_ib_gid_info - a GID attribute without pointers
+ * @gid: the GID.
+ * @mac: hardware address of its interface.
+ * @index: in the table of the port.
+ * @vlan: VLAN of the interface, 0xffff if none.
+ * @port: port number.
+ * @kind: enum ib_gid_type.
+ * @ifindex: of the interface, 0 if gone.
+ */
+struct xrdma_ib_gid_info {
+	u8 gid[16];
+	u8 mac[6];
+	u16 index;
+	u16 vlan;
+	u32 port;
+	u32 kind;
+	int ifindex;
+};
+
+/**
+ * struct xrdma_ib_link - the net device of a port
+ * @mtu: its MTU.
+ * @speed: enum ib_port_speed.
+ * @width: enum ib_port_width.
+ * @active: running, with carrier.
+ */
+struct xrdma_ib_link {
+	u32 mtu;
+	u16 speed;
+	u8 width;
+	bool active;
+};
+
+extern const struct attribute_group xrdma_ib_device_group;
+
+struct ib_device *xrdma_ib_alloc_device(size_t size, struct net_device *netdev);
+void xrdma_ib_setup_device(struct ib_device *dev, struct net_device *netdev,
+			   const char *description);
+int xrdma_ib_link_read(struct ib_device *dev, u32 port,
+		       struct xrdma_ib_link *link);
+bool xrdma_ib_port_active(struct ib_device *dev, u32 port);
+bool xrdma_ib_has_gid(struct ib_device *dev, u32 port, const u8 *gid);
+void xrdma_ib_gid_read(const struct ib_gid_attr *attr,
+		       struct xrdma_ib_gid_info *info);
+u16 xrdma_ib_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn);
+void xrdma_ib_fw_version(char *text, size_t len, u64 version);
+struct ib_ucontext *xrdma_ib_udata_context(const struct ib_udata *udata);
+struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs);
+void xrdma_ib_flush_work(struct work_struct *work);
 
 #endif /* XROCE_HELPERS_IB_H */

@@ -11,10 +11,7 @@ use crate::{
     pd::Pd,
     provider::Provider, //
 };
-use kernel::{
-    prelude::*,
-    types::Opaque, //
-};
+use kernel::types::Opaque;
 
 object! {
     /// An address handle: `struct ib_ah` and the provider's data.

@@ -38,4 +38,7 @@ use zerocopy_derive::{
 // storage is. The same statement is made by the `bindings` crate for its own copy of the type.
 unsafe impl<Storage: Zeroable> Zeroable for __BindgenBitfieldUnit<Storage> {}
 
-include!(concat!(env!("XROCE_OBJTREE"), "/rust/rdma/bindings_generated.rs"));
+include!(concat!(
+    env!("XROCE_OBJTREE"),
+    "/rust/rdma/bindings_generated.rs"
+));

@@ -200,9 +200,7 @@ impl<P: Provider> Device<P> {
     pub fn by_netdev(netdev: &NetDev) -> Option<DeviceRef<P>> {
         // SAFETY: `netdev` is a net device that exists; the look-up runs under RCU and takes a
         // reference.
-        let ib = unsafe {
-            bindings::ib_device_get_by_netdev(netdev.as_raw().cast(), P::DRIVER_ID)
-        };
+        let ib = unsafe { bindings::ib_device_get_by_netdev(netdev.as_raw().cast(), P::DRIVER_ID) };
         let ib = NonNull::new(ib)?;
         // SAFETY: The reference just taken becomes the value's.
         unsafe { DeviceRef::from_raw(ib) }
@@ -340,7 +338,8 @@ impl<P: Provider> UnregisteredDevice<P> {
     pub fn new(netdev: &NetDev, data: impl PinInit<P::Data, Error>) -> Result<Self> {
         // SAFETY: `netdev` exists. The size is that of a structure that begins with an
         // `ib_device`; the memory comes back zeroed, that part initialised.
-        let ib = unsafe { bindings::xrdma_ib_alloc_device(Device::<P>::SIZE, netdev.as_raw().cast()) };
+        let ib =
+            unsafe { bindings::xrdma_ib_alloc_device(Device::<P>::SIZE, netdev.as_raw().cast()) };
         let ib = NonNull::new(ib).ok_or(ENOMEM)?;
         let undo = ScopeGuard::new(|| {
             // SAFETY: Made above, nothing placed, and no operations set that it could call.
@@ -378,7 +377,7 @@ impl<P: Provider> UnregisteredDevice<P> {
         // ib_core wants set before registration.
         unsafe {
             (*ib).phys_port_cnt = PORTS;
-            (*ib).node_type = bindings::rdma_node_type_RDMA_NODE_IB_CA as u8;
+            (*ib).node_type = bindings::RDMA_NODE_IB_CA as u8;
             (*ib).num_comp_vectors = i32::try_from(config.comp_vectors).unwrap_or(1).max(1);
             (*ib).local_dma_lkey = config.local_dma_lkey;
             (*ib).link_ops = link::current_ops();

@@ -12,8 +12,7 @@
 
 use crate::bindings;
 use kernel::{
-    impl_has_work,
-    new_work,
+    impl_has_work, new_work,
     prelude::*,
     sync::{
         atomic::{

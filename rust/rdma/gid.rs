@@ -5,7 +5,6 @@
 //! C header: `include/rdma/ib_cache.h`.
 
 use crate::bindings;
-use kernel::prelude::*;
 
 /// How packets from a GID are encapsulated (`enum ib_gid_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

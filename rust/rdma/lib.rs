@@ -24,6 +24,7 @@ pub mod abi;
 pub mod ah;
 pub mod cq;
 pub mod device;
+pub mod errno;
 pub mod events;
 pub mod gid;
 pub mod link;

@@ -145,10 +145,8 @@ pub trait Provider: Sized + Send + Sync + 'static {
     }
 
     /// A process opens the device: negotiates the ABI.
-    fn alloc_ucontext(
-        device: &Device<Self>,
-        udata: &mut Udata<'_, Self>,
-    ) -> Result<Self::UContext>;
+    fn alloc_ucontext(device: &Device<Self>, udata: &mut Udata<'_, Self>)
+        -> Result<Self::UContext>;
 
     /// The user context goes; its objects are gone already.
     fn dealloc_ucontext(_ctx: &UContext<Self>) {
@@ -163,10 +161,7 @@ pub trait Provider: Sized + Send + Sync + 'static {
     }
 
     /// Makes a protection domain. `udata` is `None` for a kernel user.
-    fn alloc_pd(
-        device: &Device<Self>,
-        udata: Option<&mut Udata<'_, Self>>,
-    ) -> Result<Self::Pd>;
+    fn alloc_pd(device: &Device<Self>, udata: Option<&mut Udata<'_, Self>>) -> Result<Self::Pd>;
 
     /// The protection domain goes; nothing refers to it any more.
     fn dealloc_pd(_pd: &Pd<Self>) {

@@ -118,12 +118,7 @@ impl QpState {
 }
 
 /// Tells whether the verbs allow to go from `current` to `next` with the attributes of `mask`.
-pub fn modify_qp_is_ok(
-    current: QpState,
-    next: QpState,
-    qp_type: QpType,
-    mask: QpAttrMask,
-) -> bool {
+pub fn modify_qp_is_ok(current: QpState, next: QpState, qp_type: QpType, mask: QpAttrMask) -> bool {
     // SAFETY: A look into a table; all arguments are values of their enumerations.
     unsafe {
         bindings::ib_modify_qp_is_ok(current as u32, next as u32, qp_type as u32, mask.bits())
@@ -445,6 +440,8 @@ pub struct CreatedQp<T> {
     pub data: T,
     /// Number of the queue pair (24 bits).
     pub qp_num: u32,
+    /// Whether `rdma res` shows it. At most one queue pair with a number can be shown.
+    pub tracked: bool,
 }
 
 /// What a query reports.

@@ -179,22 +179,22 @@ impl<'a, P: Provider> SendWr<'a, P> {
 
     /// A completion is wanted even on success.
     pub fn signaled(&self) -> bool {
-        self.flag(bindings::ib_send_flags_IB_SEND_SIGNALED)
+        self.flag(bindings::ib_send_flags_IB_SEND_SIGNALED as u32)
     }
 
     /// The receiver's completion raises a solicited event.
     pub fn solicited(&self) -> bool {
-        self.flag(bindings::ib_send_flags_IB_SEND_SOLICITED)
+        self.flag(bindings::ib_send_flags_IB_SEND_SOLICITED as u32)
     }
 
     /// Earlier READs and atomics must be done first.
     pub fn fence(&self) -> bool {
-        self.flag(bindings::ib_send_flags_IB_SEND_FENCE)
+        self.flag(bindings::ib_send_flags_IB_SEND_FENCE as u32)
     }
 
     /// The data must be copied before the post returns; keys do not matter.
     pub fn inline(&self) -> bool {
-        self.flag(bindings::ib_send_flags_IB_SEND_INLINE)
+        self.flag(bindings::ib_send_flags_IB_SEND_INLINE as u32)
     }
 
     fn flag(&self, flag: u32) -> bool {

@@ -19,7 +19,6 @@ use kernel::{
 };
 use zerocopy::{
     FromBytes,
-    FromZeros,
     Immutable,
     IntoBytes, //
 };

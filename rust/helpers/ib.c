@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ib_core and uverbs: what Rust cannot call because it is inline, a macro or
+ * needs the insides of a net device.
+ */
+#include <linux/device.h>
+#include <linux/etherdevice.h>
+#include <linux/netdevice.h>
+#include <linux/rcupdate.h>
+#include <linux/sysfs.h>
+#include <linux/workqueue.h>
+#include <net/addrconf.h>
+#include <rdma/ib_addr.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+#include <rdma/uverbs_ioctl.h>
+
+#include "ib.h"
+
+/*
+ * _ib_alloc_device() wants the namespace, which only C reads from a net
+ * device; ib_alloc_device() is a macro.
+ */
+struct ib_device *xrdma_ib_alloc_device(size_t size, struct net_device *netdev)
+{
+	return _ib_alloc_device(size, dev_net(netdev));
+}
+
+/*
+ * Fields that hold fixed-size text, GUIDs made by an inline function, and a
+ * 64-bit mask built from shifted enumerators.
+ */
+void xrdma_ib_setup_device(struct ib_device *dev, struct net_device *netdev,
+			   const char *description)
+{
+	u8 mac[ETH_ALEN] = {};
+
+	strscpy(dev->node_desc, description, sizeof(dev->node_desc));
+	/* The connection manager wants a GUID even of a device without MAC. */
+	if (netdev->addr_len)
+		memcpy(mac, netdev->dev_addr,
+		       min_t(size_t, netdev->addr_len, ETH_ALEN));
+	else
+		eth_random_addr(mac);
+	addrconf_addr_eui48((u8 *)&dev->node_guid, mac);
+	/* Doorbell, and arming a CQ by system call: off by default. */
+	dev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
+				BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
+}
+
+/* netif_running() and netif_carrier_ok() are inline. */
+static bool netdev_active(const struct net_device *netdev)
+{
+	return netif_running(netdev) && netif_carrier_ok(netdev);
+}
+
+/* Net device look-up, flags and the reference in one call. */
+bool xrdma_ib_port_active(struct ib_device *dev, u32 port)
+{
+	struct net_device *netdev = ib_device_get_netdev(dev, port);
+	bool active;
+
+	if (!netdev)
+		return false;
+	active = netdev_active(netdev);
+	dev_put(netdev);
+	return active;
+}
+
+/* As above, with the speed, which takes the RTNL. */
+int xrdma_ib_link_read(struct ib_device *dev, u32 port,
+		       struct xrdma_ib_link *link)
+{
+	struct net_device *netdev = ib_device_get_netdev(dev, port);
+	int ret;
+
+	if (!netdev)
+		return -ENODEV;
+	link->active = netdev_active(netdev);
+	link->mtu = READ_ONCE(netdev->mtu);
+	ret = ib_get_eth_speed(dev, port, &link->speed, &link->width);
+	dev_put(netdev);
+	return ret;
+}
+
+/* The reference that a look-up by GID takes is of no use to the caller. */
+bool xrdma_ib_has_gid(struct ib_device *dev, u32 port, const u8 *gid)
+{
+	const struct ib_gid_attr *attr;
+
+	attr = rdma_find_gid_by_port(dev, (const union ib_gid *)gid,
+				     IB_GID_TYPE_ROCE_UDP_ENCAP, port, NULL);
+	if (IS_ERR(attr))
+		return false;
+	rdma_put_gid_attr(attr);
+	return true;
+}
+
+/* The net device of a GID is an RCU pointer that may be reset at any time. */
+void xrdma_ib_gid_read(const struct ib_gid_attr *attr,
+		       struct xrdma_ib_gid_info *info)
+{
+	struct net_device *netdev;
+
+	memcpy(info->gid, attr->gid.raw, sizeof(info->gid));
+	info->index = attr->index;
+	info->port = attr->port_num;
+	info->kind = attr->gid_type;
+	info->vlan = 0xffff;
+	info->ifindex = 0;
+	memset(info->mac, 0, sizeof(info->mac));
+
+	rcu_read_lock();
+	netdev = rcu_dereference(attr->ndev);
+	if (netdev) {
+		info->ifindex = READ_ONCE(netdev->ifindex);
+		info->vlan = rdma_vlan_dev_vlan_id(netdev);
+		if (netdev->addr_len == ETH_ALEN)
+			ether_addr_copy(info->mac, netdev->dev_addr);
+	}
+	rcu_read_unlock();
+}
+
+/* rdma_get_udp_sport() is inline. */
+u16 xrdma_ib_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn)
+{
+	return rdma_get_udp_sport(flow_label, local_qpn, remote_qpn);
+}
+
+/* Formats into a buffer of the core's without a Rust formatter. */
+void xrdma_ib_fw_version(char *text, size_t len, u64 version)
+{
+	snprintf(text, len, "%llu.%llu.%llu", (version >> 32) & 0xffff,
+		 (version >> 16) & 0xffff, version & 0xffff);
+}
+
+/* rdma_udata_to_uverbs_attr_bundle() is an inline container_of(). */
+struct ib_ucontext *xrdma_ib_udata_context(const struct ib_udata *udata)
+{
+	return container_of(udata, struct uverbs_attr_bundle,
+			    driver_udata)->context;
+}
+
+/* A member of an anonymous group, whose name bindgen makes up. */
+struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs)
+{
+	return attrs ? &attrs->driver_udata : NULL;
+}
+
+/* flush_work() is exported; this keeps its struct out of the Rust bindings. */
+void xrdma_ib_flush_work(struct work_struct *work)
+{
+	flush_work(work);
+}
+
+/*
+ * The name of the net device, as rxe has it: udev's rules look at this
+ * attribute of software RoCE devices. Attributes are made by macros. The core
+ * may hand in one of its per-namespace shadows of the device.
+ */
+static ssize_t parent_show(struct device *device,
+			   struct device_attribute *attr, char *buf)
+{
+	struct ib_device *dev = rdma_device_to_ibdev(device);
+	struct net_device *netdev = ib_device_get_netdev(dev, 1);
+	ssize_t len;
+
+	if (!netdev)
+		return -ENODEV;
+	len = sysfs_emit(buf, "%s\n", netdev_name(netdev));
+	dev_put(netdev);
+	return len;
+}
+
+static DEVICE_ATTR_RO(parent);
+
+static struct attribute *xrdma_ib_device_attrs[] = {
+	&dev_attr_parent.attr,
+	NULL
+};
+
+const struct attribute_group xrdma_ib_device_group = {
+	.attrs = xrdma_ib_device_attrs,
+};
