@@ -81,6 +81,9 @@ void xrdma_percpu_free(unsigned long counters);
 void xrdma_percpu_add(unsigned long counters, size_t word, __u64 n);
 __u64 xrdma_percpu_sum(unsigned long counters, size_t word);
 
+/* crc.c */
+__u32 xrdma_crc32_le(__u32 seed, const void *data, size_t len);
+
 /* mem.c */
 
 /**
@@ -115,6 +118,7 @@ struct page *xrdma_kernel_page(__u64 addr);
 struct ib_umem *xrdma_umem_pin(struct ib_device *dev, __u64 addr, __u64 length,
 			       int access, struct xrdma_mem *mem);
 void xrdma_umem_unpin(struct ib_umem *umem, struct xrdma_mem *mem);
+bool xrdma_umem_writable(const struct ib_umem *umem);
 
 /* ring.c */
 void *xrdma_ring_alloc(size_t npages, struct page ***pages);

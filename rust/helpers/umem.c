@@ -52,3 +52,9 @@ void xrdma_umem_unpin(struct ib_umem *umem, struct xrdma_mem *mem)
 	xrdma_page_array_free(mem->pages);
 	ib_umem_release(umem);
 }
+
+/* bindgen sees bit fields, which Rust had better not take apart. */
+bool xrdma_umem_writable(const struct ib_umem *umem)
+{
+	return umem->writable;
+}

@@ -44,3 +44,13 @@ mod object;
 mod ops;
 
 // The kernel services.
+pub mod crc;
+pub mod mem;
+pub mod net;
+pub mod owner;
+pub mod percpu;
+pub mod rcu;
+pub mod ring;
+pub mod sync;
+pub mod timer;
+pub mod work;

@@ -41,7 +41,6 @@ impl From<Fault> for Error {
 ///
 /// During `'a`, every byte that `raw` describes may be read, and written if `writable`, through the
 /// kernel's mapping.
-#[derive(Clone, Copy)]
 pub struct Region<'a> {
     raw: bindings::xrdma_mem,
     writable: bool,
@@ -115,10 +114,8 @@ impl Region<'_> {
         self.check_write(off, 8)?;
         let mut original = 0;
         // SAFETY: By the type invariant and the check.
-        to_result(unsafe {
-            bindings::xrdma_mem_fetch_add64(&self.raw, off, add, &mut original)
-        })
-        .map_err(|_| Fault)?;
+        to_result(unsafe { bindings::xrdma_mem_fetch_add64(&self.raw, off, add, &mut original) })
+            .map_err(|_| Fault)?;
         Ok(original)
     }
 

@@ -188,8 +188,7 @@ impl Work {
         }
         // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. The queue
         // lives until `Services` is dropped, which the module does last.
-        let ptr =
-            unsafe { bindings::xrdma_work_alloc(wq, Some(call), f as *mut c_void, cookie) };
+        let ptr = unsafe { bindings::xrdma_work_alloc(wq, Some(call), f as *mut c_void, cookie) };
         // INVARIANT: Just allocated.
         Ok(Self {
             ptr: NonNull::new(ptr).ok_or(ENOMEM)?,

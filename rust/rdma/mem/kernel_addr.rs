@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory that a kernel user of the device names by its address.
+
+use core::marker::PhantomData;
+
+use super::Region;
+use crate::bindings;
+
+/// One piece of kernel memory: what an element of a kernel user's scatter list names, on a device
+/// whose DMA addresses are kernel addresses (`CONFIG_INFINIBAND_VIRT_DMA`).
+///
+/// # Invariants
+///
+/// The bytes may be read, and written if `writable`, as long as the value is in use.
+#[derive(Clone, Copy)]
+pub struct KernelAddr {
+    addr: u64,
+    length: u64,
+    writable: bool,
+}
+
+impl KernelAddr {
+    /// `length` bytes at `addr`, which may be zero bytes anywhere.
+    ///
+    /// # Safety
+    ///
+    /// A kernel user has passed this range to the device, to be read and, if `writable`, written,
+    /// and keeps it until the work request that names it, or the region made of it, is done with.
+    /// The value is not kept longer.
+    pub unsafe fn new(addr: u64, length: u64, writable: bool) -> Self {
+        // INVARIANT: By the safety requirement.
+        Self {
+            addr,
+            length,
+            writable,
+        }
+    }
+
+    /// All of the kernel's memory, the offset being the address: a region of `ib_get_dma_mr()`, which
+    /// trusts its users with exactly that.
+    ///
+    /// # Safety
+    ///
+    /// Offsets come from kernel users only, or from those that a kernel user has given a global key.
+    pub unsafe fn everything() -> Self {
+        // INVARIANT: By the safety requirement on all offsets.
+        Self {
+            addr: 0,
+            length: u64::MAX,
+            writable: true,
+        }
+    }
+
+    /// The view through which it is copied.
+    #[inline]
+    pub fn region(&self) -> Region<'_> {
+        // INVARIANT: By the invariant of this type.
+        Region {
+            raw: bindings::xrdma_mem {
+                pages: core::ptr::null_mut(),
+                va: self.addr as usize as *mut u8,
+                first: 0,
+                length: self.length,
+            },
+            writable: self.writable,
+            _owner: PhantomData,
+        }
+    }
+}

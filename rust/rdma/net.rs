@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The network under RoCEv2: devices, namespaces, UDP sockets, routes and packets.
+//!
+//! Packets come in through a [`Tunnel`], which hands them to its [`Receiver`] in softirq, and go out
+//! along a [`Route`] in a [`TxBatch`]. Nothing here looks at what is inside the UDP payload.
+//!
+//! C headers: `include/linux/skbuff.h`, `include/net/udp_tunnel.h`, `include/net/route.h`.
+
+mod addr;
+mod backlog;
+mod namespace;
+mod netdev;
+mod route;
+mod rx;
+mod tunnel;
+mod tx;
+
+pub use {
+    addr::GidAddr,
+    backlog::Backlog,
+    namespace::{
+        Namespace,
+        NamespaceId, //
+    },
+    netdev::{
+        NetDev,
+        NetdevEvent,
+        NetdevEvents,
+        NetdevNotifier, //
+    },
+    route::{
+        Flow,
+        Route, //
+    },
+    rx::RxSkb,
+    tunnel::{
+        Receiver,
+        Tunnel, //
+    },
+    tx::{
+        TxBatch,
+        TxSkb, //
+    },
+};

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Packets that came in.
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    slice, //
+};
+
+use super::GidAddr;
+use crate::bindings;
+
+/// A RoCEv2 packet. It may be kept, in a [`Backlog`](super::Backlog) for instance.
+///
+/// # Invariants
+///
+/// `skb` is a linear packet that this value owns and nobody writes to; `info` was made of it by
+/// `xrdma_rx_parse()`.
+pub struct RxSkb {
+    skb: NonNull<kernel::bindings::sk_buff>,
+    info: bindings::xrdma_rx_info,
+}
+
+// SAFETY: A packet is not tied to a thread; it was detached from its device and its route.
+unsafe impl Send for RxSkb {}
+
+// SAFETY: A shared reference reads only.
+unsafe impl Sync for RxSkb {}
+
+impl RxSkb {
+    /// # Safety
+    ///
+    /// The caller gives up `skb`, from which `info` was made and which was detached, unless null.
+    pub(super) unsafe fn from_raw(
+        skb: *mut kernel::bindings::sk_buff,
+        info: bindings::xrdma_rx_info,
+    ) -> Option<Self> {
+        // INVARIANT: By the safety requirement.
+        NonNull::new(skb).map(|skb| Self { skb, info })
+    }
+
+    /// As [`from_raw`](Self::from_raw), for a packet that was parsed before.
+    ///
+    /// # Safety
+    ///
+    /// The caller gives up `skb`, which once was that of an `RxSkb`, unless null.
+    pub(super) unsafe fn from_parsed(skb: *mut kernel::bindings::sk_buff) -> Option<Self> {
+        let skb = NonNull::new(skb)?;
+        let mut info = bindings::xrdma_rx_info::default();
+        // SAFETY: By the safety requirement it is a whole packet of ours.
+        if !unsafe { bindings::xrdma_rx_parse(skb.as_ptr(), &mut info) } {
+            // It is linear and was good before, so this is not reached; but it is not ours to say
+            // what C may find.
+            // SAFETY: By the safety requirement it is ours.
+            unsafe { bindings::xrdma_skb_drop(skb.as_ptr()) };
+            return None;
+        }
+        // INVARIANT: Just parsed.
+        Some(Self { skb, info })
+    }
+
+    pub(super) fn into_raw(self) -> NonNull<kernel::bindings::sk_buff> {
+        ManuallyDrop::new(self).skb
+    }
+
+    pub(super) fn as_raw(&self) -> *mut kernel::bindings::sk_buff {
+        self.skb.as_ptr()
+    }
+
+    /// The UDP payload: BTH to ICRC.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        // SAFETY: By the type invariant; the packet lives as long as `self`.
+        unsafe { slice::from_raw_parts(self.info.payload, self.info.payload_len as usize) }
+    }
+
+    /// IP header and UDP header, as they came: what the ICRC covers of them.
+    #[inline]
+    pub fn headers(&self) -> &[u8] {
+        // SAFETY: By the type invariant; eight bytes of UDP header follow the IP header.
+        unsafe {
+            slice::from_raw_parts(self.info.ip, usize::from(self.info.ip_len).wrapping_add(8))
+        }
+    }
+
+    /// The IP header, 20 or 40 bytes: what datagram receivers get in place of a GRH.
+    #[inline]
+    pub fn ip_header(&self) -> &[u8] {
+        // SAFETY: By the type invariant.
+        unsafe { slice::from_raw_parts(self.info.ip, usize::from(self.info.ip_len)) }
+    }
+
+    /// Source address.
+    #[inline]
+    pub fn src(&self) -> GidAddr {
+        GidAddr(self.info.src)
+    }
+
+    /// Destination address.
+    #[inline]
+    pub fn dst(&self) -> GidAddr {
+        GidAddr(self.info.dst)
+    }
+
+    /// UDP source port.
+    #[inline]
+    pub fn sport(&self) -> u16 {
+        self.info.sport
+    }
+
+    /// IPv4 type of service or IPv6 traffic class, ECN included.
+    #[inline]
+    pub fn tos(&self) -> u8 {
+        self.info.tos
+    }
+
+    /// IPv4 time to live or IPv6 hop limit.
+    #[inline]
+    pub fn ttl(&self) -> u8 {
+        self.info.ttl
+    }
+
+    /// IPv6 flow label, 20 bits; 0 for IPv4.
+    #[inline]
+    pub fn flow_label(&self) -> u32 {
+        self.info.flow_label
+    }
+
+    /// Whether it is an IPv6 packet.
+    #[inline]
+    pub fn is_v6(&self) -> bool {
+        self.info.ip_len == 40
+    }
+
+    fn link(&self) -> bindings::xrdma_link_info {
+        let mut link = bindings::xrdma_link_info::default();
+        // SAFETY: By the type invariant; the packet was detached.
+        unsafe { bindings::xrdma_rx_link(self.as_raw(), &mut link) };
+        link
+    }
+
+    /// Source MAC address; zeroes when it came over a link without.
+    pub fn smac(&self) -> [u8; 6] {
+        self.link().smac
+    }
+
+    /// VLAN identifier it came with.
+    pub fn vlan(&self) -> Option<u16> {
+        let vlan = self.link().vlan;
+        (vlan != 0xffff).then_some(vlan)
+    }
+
+    /// Drops it as a packet that was refused, which drop monitors see; a plain drop is for those that
+    /// were used.
+    pub fn refuse(self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_skb_drop(self.into_raw().as_ptr()) };
+    }
+}
+
+impl Drop for RxSkb {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_skb_consume(self.as_raw()) };
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Packets that go out.
+
+use core::{
+    mem::ManuallyDrop,
+    ptr::NonNull,
+    slice, //
+};
+
+use super::Route;
+use crate::bindings;
+
+/// A packet whose IP and UDP headers are final and whose UDP payload is to be filled in.
+///
+/// # Invariants
+///
+/// `skb` is a linear packet that this value owns; `headers` and `payload` are `headers_len` and
+/// `len` bytes of it.
+pub struct TxSkb {
+    skb: NonNull<kernel::bindings::sk_buff>,
+    headers: NonNull<u8>,
+    payload: NonNull<u8>,
+    headers_len: u32,
+    len: u32,
+}
+
+// SAFETY: A packet is not tied to a thread.
+unsafe impl Send for TxSkb {}
+
+// SAFETY: A shared reference reads only.
+unsafe impl Sync for TxSkb {}
+
+impl TxSkb {
+    /// A packet along `route` with `len` bytes of UDP payload, ICRC included. A stale route is looked
+    /// up anew first. Any context but hard interrupt.
+    ///
+    /// The payload is not initialised to anything in particular: the caller fills all of it.
+    ///
+    /// `None` when there is no memory or no route: to be taken as a packet that was lost.
+    #[inline]
+    pub fn alloc(route: &mut Route, len: u32) -> Option<Self> {
+        let mut tx = bindings::xrdma_tx::default();
+        let raw = &mut route.raw;
+        // SAFETY: The tunnel is held by the route, which is borrowed mutably.
+        if !unsafe { bindings::xrdma_tx_alloc(route.tunnel.as_raw(), raw, len, &mut tx) } {
+            return None;
+        }
+        // INVARIANT: Filled in by the call, which succeeded.
+        Some(Self {
+            skb: NonNull::new(tx.skb)?,
+            headers: NonNull::new(tx.headers.cast_mut())?,
+            payload: NonNull::new(tx.payload)?,
+            headers_len: tx.headers_len,
+            len,
+        })
+    }
+
+    /// IP header and UDP header: what the ICRC covers of them.
+    #[inline]
+    pub fn headers(&self) -> &[u8] {
+        // SAFETY: By the type invariant.
+        unsafe { slice::from_raw_parts(self.headers.as_ptr(), self.headers_len as usize) }
+    }
+
+    /// The UDP payload.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        // SAFETY: By the type invariant.
+        unsafe { slice::from_raw_parts(self.payload.as_ptr(), self.len as usize) }
+    }
+
+    /// The UDP payload, to be written.
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        // SAFETY: By the type invariant.
+        unsafe { slice::from_raw_parts_mut(self.payload.as_ptr(), self.len as usize) }
+    }
+
+    /// Writes the last four bytes, little-endian as the wire has it.
+    #[inline]
+    pub fn set_icrc(&mut self, icrc: u32) {
+        if let Some(last) = self.payload_mut().last_chunk_mut() {
+            *last = icrc.to_le_bytes();
+        }
+    }
+
+    fn into_raw(self) -> NonNull<kernel::bindings::sk_buff> {
+        ManuallyDrop::new(self).skb
+    }
+}
+
+impl Drop for TxSkb {
+    /// The packet is not sent.
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_skb_drop(self.skb.as_ptr()) };
+    }
+}
+
+/// Packets that are ready, in the order in which they will be sent. Takes no memory of its own.
+///
+/// # Invariants
+///
+/// `list` is a chain of packets that this value owns.
+pub struct TxBatch {
+    list: bindings::xrdma_tx_list,
+}
+
+// SAFETY: Packets are not tied to a thread.
+unsafe impl Send for TxBatch {}
+
+impl TxBatch {
+    /// No packets.
+    pub fn new() -> Self {
+        Self {
+            list: bindings::xrdma_tx_list::default(),
+        }
+    }
+
+    /// Appends a packet.
+    #[inline]
+    pub fn push(&mut self, skb: TxSkb) {
+        // SAFETY: By the type invariant; the list takes the packet over.
+        unsafe { bindings::xrdma_tx_push(&mut self.list, skb.into_raw().as_ptr()) };
+    }
+
+    /// Packets.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.list.count as usize
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.list.count == 0
+    }
+
+    /// Hands all packets to the IP stack, in one section with softirq off; netfilter and queueing
+    /// disciplines see them. Returns how many were dropped on the spot, which counts as loss.
+    ///
+    /// Any context but hard interrupt, with no spinlock held: the packets may be received, and
+    /// answered, on this CPU before it returns.
+    #[inline]
+    pub fn flush(&mut self) -> u32 {
+        if self.is_empty() {
+            return 0;
+        }
+        // SAFETY: By the type invariant; the call takes the packets and empties the list.
+        unsafe { bindings::xrdma_tx_flush(&mut self.list) }
+    }
+}
+
+impl Default for TxBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for TxBatch {
+    /// What was not flushed is not sent.
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_tx_purge(&mut self.list) };
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Objects that softirq looks up by number and that outlive their last user by a grace period.
+//!
+//! [`Table`] maps numbers to [`Ref`]s. A packet finds its object with [`Table::with`], under RCU and
+//! without touching a reference count. Whoever drops the last [`Ref`], in whatever context, only
+//! queues the object: it is dropped after a grace period, in process context, where destructors may
+//! sleep.
+//!
+//! C headers: `include/linux/rcupdate.h`, `include/linux/xarray.h`.
+
+mod global;
+mod reference;
+mod table;
+
+use kernel::alloc::{
+    flags::GFP_KERNEL_ACCOUNT,
+    Flags, //
+};
+
+pub(crate) use reference::deferred_drops;
+
+pub use {
+    global::Global,
+    reference::Ref,
+    table::{
+        Reservation,
+        Table, //
+    },
+};
+
+/// The allocation flags of every object that a process can have made: may sleep, and is charged to
+/// the memory cgroup of the caller.
+pub const GFP_ACCOUNT: Flags = GFP_KERNEL_ACCOUNT;
