@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The user context: opening a device and agreeing on the ABI.
+
+use core::ffi::{c_int, c_void};
+use core::mem::size_of;
+
+use crate::abi::{self, AllocUcontextReq, AllocUcontextResp};
+use crate::layout::{self, Layout};
+use crate::sys::{self, check, complain, object, Errno, Result, ENOMEM, EPROTO};
+use crate::verbs::cmd::{self, size, Buffer};
+use crate::verbs::{IbvContext, IbvDevice, VerbsContext};
+
+/// Features that this library can use.
+const FEATURES: u64 = abi::FEATURE_SHARED_ARM | abi::FEATURE_AWAKE;
+
+/// An open device. libibverbs owns the memory in front of it
+/// (`struct verbs_context` ends with the `ibv_context` that starts this).
+#[repr(C)]
+pub struct Context {
+    ibv: IbvContext,
+    /// Bits of `enum xroce_features` in force.
+    pub features: u64,
+}
+
+impl Context {
+    /// Our part of a context.
+    ///
+    /// # Safety
+    ///
+    /// `context` must come from [`alloc_context`] and be open.
+    pub unsafe fn features(context: *mut IbvContext) -> u64 {
+        // SAFETY: a context of ours, written once before libibverbs knew it.
+        unsafe { (*context.cast::<Self>()).features }
+    }
+
+    /// Descriptor of the device file.
+    ///
+    /// # Safety
+    ///
+    /// `context` must be an open context.
+    pub unsafe fn fd(context: *mut IbvContext) -> c_int {
+        // SAFETY: written once when the device was opened.
+        unsafe { (*context).cmd_fd }
+    }
+}
+
+/// Says why a device cannot be opened; otherwise the program's own message
+/// ("failed to open device") is all a person gets.
+fn explain(e: Errno) {
+    if e == EPROTO {
+        complain(format_args!(
+            "the loaded xroce module does not speak version {} of the ABI; install the module and the library of one release",
+            abi::ABI_VERSION
+        ));
+    }
+}
+
+/// Asks the kernel for a context.
+///
+/// # Safety
+///
+/// `base` must be an initialised `struct verbs_context`.
+unsafe fn get_context(base: *mut VerbsContext) -> Result<AllocUcontextResp> {
+    let mut cmd = Buffer::<{ size::GET_CONTEXT }, _>::new(AllocUcontextReq {
+        abi_version: abi::ABI_VERSION,
+        reserved: 0,
+        features: FEATURES,
+    });
+    let mut resp = Buffer::<{ size::GET_CONTEXT_RESP }, _>::new(AllocUcontextResp::default());
+    type Cmd = Buffer<{ size::GET_CONTEXT }, AllocUcontextReq>;
+    type Resp = Buffer<{ size::GET_CONTEXT_RESP }, AllocUcontextResp>;
+    // SAFETY: `base` as the caller says; the buffers have the sizes given.
+    check(unsafe {
+        cmd::ibv_cmd_get_context(
+            base,
+            cmd.ptr(),
+            Cmd::SIZE,
+            core::ptr::null_mut(),
+            resp.ptr(),
+            Resp::SIZE,
+        )
+    })?;
+    if resp.driver.abi_version != abi::ABI_VERSION {
+        return Err(EPROTO);
+    }
+    Ok(resp.driver)
+}
+
+/// # Safety
+///
+/// As [`alloc_context`].
+unsafe fn open(layout: &Layout, device: *mut IbvDevice, fd: c_int) -> Result<*mut VerbsContext> {
+    // SAFETY: libibverbs' arguments are passed on. It closes `fd` when it
+    // fails, and allocates zeroed memory in which its own structure comes
+    // first.
+    let base = unsafe {
+        cmd::_verbs_init_and_alloc_context(
+            device,
+            fd,
+            layout.context_head + size_of::<Context>(),
+            core::ptr::null_mut(),
+            abi::DRIVER_ID,
+        )
+    };
+    if base.is_null() {
+        return Err(ENOMEM);
+    }
+    let verbs = base.cast::<VerbsContext>();
+    // SAFETY: initialised in the line above.
+    match unsafe { get_context(verbs) } {
+        Ok(resp) => {
+            // SAFETY: our part starts where libibverbs' head ends, and nobody
+            // else knows the memory yet.
+            unsafe {
+                let ours = base.cast::<u8>().add(layout.context_head).cast::<Context>();
+                (*ours).features = resp.features & FEATURES;
+                cmd::verbs_set_ops(verbs, layout.ops());
+            }
+            Ok(verbs)
+        }
+        Err(e) => {
+            explain(e);
+            // SAFETY: initialised above, and nobody else knows it; closes fd.
+            unsafe {
+                cmd::verbs_uninit_context(verbs);
+                sys::c_free(base);
+            }
+            Err(e)
+        }
+    }
+}
+
+/// `alloc_context`: ibv_open_device(3). Takes over `cmd_fd` in any case.
+///
+/// # Safety
+///
+/// Called by libibverbs with a device of ours and its open file.
+pub unsafe extern "C" fn alloc_context(
+    device: *mut IbvDevice,
+    cmd_fd: c_int,
+    _private: *mut c_void,
+) -> *mut VerbsContext {
+    let Some(layout) = layout::get() else {
+        return object(Err(EPROTO));
+    };
+    // SAFETY: as the caller says.
+    object(unsafe { open(layout, device, cmd_fd) })
+}
+
+/// `free_context`: ibv_close_device(3).
+///
+/// # Safety
+///
+/// Called by libibverbs with a context of ours that nobody uses any more.
+pub unsafe extern "C" fn free_context(context: *mut IbvContext) {
+    let base = layout::verbs_context(context);
+    // SAFETY: what `open` made; libibverbs allocated it with calloc.
+    unsafe {
+        cmd::verbs_uninit_context(base);
+        sys::c_free(base.cast());
+    }
+}

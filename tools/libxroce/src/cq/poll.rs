@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Polling with `ibv_poll_cq`.
+
+use core::ffi::c_int;
+
+use super::{Cq, State};
+use crate::abi::{self, Cqe};
+use crate::sys::{set_errno, Errno, EIO, EOVERFLOW};
+use crate::verbs::{IbvCq, IbvWc};
+
+/// Completions taken from the ring before it is told so.
+const BATCH: u32 = 16;
+
+impl State {
+    /// The next completion. The kernel gets the slots back in batches.
+    pub(super) fn next(&mut self) -> Option<Cqe> {
+        let cqe = self.ring.take();
+        if cqe.is_none() || self.ring.unpublished() >= BATCH {
+            self.ring.publish();
+        }
+        cqe
+    }
+
+    /// Why nothing will come any more, if so. Looked at only when the ring is
+    /// empty: what arrived before is still delivered.
+    fn broken(&self) -> Option<Errno> {
+        match self.ring.ring().flags() {
+            f if f & abi::RING_OVERRUN != 0 => Some(EOVERFLOW),
+            f if f & abi::RING_DEAD != 0 => Some(EIO),
+            _ => None,
+        }
+    }
+}
+
+fn to_wc(cqe: &Cqe) -> IbvWc {
+    IbvWc {
+        wr_id: cqe.wr_id,
+        status: cqe.status,
+        opcode: cqe.opcode,
+        vendor_err: cqe.vendor_err,
+        byte_len: cqe.byte_len,
+        imm: cqe.imm,
+        qp_num: cqe.qp_num,
+        src_qp: cqe.src_qp,
+        wc_flags: cqe.wc_flags,
+        pkey_index: cqe.pkey_index,
+        slid: cqe.slid,
+        sl: cqe.sl,
+        dlid_path_bits: cqe.dlid_path_bits,
+    }
+}
+
+/// ibv_poll_cq(3): the number of completions written; -1 with errno EOVERFLOW
+/// or EIO when the CQ is empty and was overrun or its device is gone.
+///
+/// # Safety
+///
+/// Called with a live CQ and room for `num_entries` completions.
+pub unsafe extern "C" fn poll_cq(cq: *mut IbvCq, num_entries: c_int, wc: *mut IbvWc) -> c_int {
+    // SAFETY: a live CQ of ours.
+    let this = unsafe { Cq::get(cq) };
+    let mut state = this.state.lock();
+    let mut n = 0;
+    while n < num_entries {
+        let Some(cqe) = state.next() else {
+            break;
+        };
+        // SAFETY: the caller has room for `num_entries` > `n`.
+        unsafe { wc.add(n as usize).write(to_wc(&cqe)) };
+        n += 1;
+    }
+    state.ring.publish();
+    if n == 0 && num_entries > 0 {
+        if let Some(e) = state.broken() {
+            set_errno(e);
+            return -1;
+        }
+    }
+    n
+}

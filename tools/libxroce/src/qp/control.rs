@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Modifying, querying and destroying queue pairs.
+
+use core::ffi::c_int;
+
+use super::Qp;
+use crate::verbs::cmd::{self, size, Buffer};
+use crate::verbs::{IbvQp, IbvQpAttr, IbvQpInitAttr};
+
+/// ibv_modify_qp(3). A move to RESET makes the kernel drop what the rings
+/// hold; the indices run on.
+///
+/// # Safety
+///
+/// Called by libibverbs with a live QP and valid attributes.
+pub unsafe extern "C" fn modify_qp(qp: *mut IbvQp, attr: *mut IbvQpAttr, mask: c_int) -> c_int {
+    let mut cmd = Buffer::<{ size::MODIFY_QP }, ()>::new(());
+    // SAFETY: the caller's arguments; the buffer has the size given.
+    unsafe { cmd::ibv_cmd_modify_qp(qp, attr, mask, cmd.ptr(), 4 * size::MODIFY_QP) }
+}
+
+/// ibv_query_qp(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with a live QP and room for the answers.
+pub unsafe extern "C" fn query_qp(
+    qp: *mut IbvQp,
+    attr: *mut IbvQpAttr,
+    mask: c_int,
+    init_attr: *mut IbvQpInitAttr,
+) -> c_int {
+    let mut cmd = Buffer::<{ size::QUERY_QP }, ()>::new(());
+    // SAFETY: the caller's arguments; the buffer has the size given.
+    unsafe { cmd::ibv_cmd_query_qp(qp, attr, mask, init_attr, cmd.ptr(), 4 * size::QUERY_QP) }
+}
+
+/// ibv_destroy_qp(3). libibverbs' command waits until every event that was
+/// taken has been acknowledged. Completions of the QP that were not polled
+/// stay in their CQ, with its number.
+///
+/// # Safety
+///
+/// Called by libibverbs with a QP from this module.
+pub unsafe extern "C" fn destroy_qp(qp: *mut IbvQp) -> c_int {
+    // SAFETY: a live QP.
+    let ret = unsafe { cmd::ibv_cmd_destroy_qp(qp) };
+    if ret == 0 {
+        // SAFETY: `create` made it with Box; it may not be used again.
+        drop(unsafe { Box::from_raw(qp.cast::<Qp>()) });
+    }
+    ret
+}

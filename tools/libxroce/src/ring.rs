@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Rings shared with the kernel.
+//!
+//! Every ring has one producer and one consumer, on different sides of the
+//! system call boundary. Indices run freely over 32 bits. Whoever fills or
+//! empties slots does so first and stores its index with release order after;
+//! the other side loads that index with acquire order before it looks at the
+//! slots. So a slot belongs to one side at any time, and plain copies are
+//! enough for its content.
+
+use core::mem::size_of;
+use core::ptr::NonNull;
+use core::sync::atomic::{fence, AtomicU32, Ordering};
+
+use crate::abi::{self, Plain, RingInfo};
+use crate::sys::{Mapping, Result, EPROTO};
+
+/// A mapped ring, without a side.
+pub struct Ring {
+    map: Mapping,
+    entries: u32,
+    stride: usize,
+}
+
+impl Ring {
+    /// Maps the ring that the kernel described in a response.
+    ///
+    /// `slot` is the number of bytes of a slot that this side will touch.
+    /// `None` when the object has no such ring. Fails with EPROTO when the
+    /// description makes no sense, or with mmap's error.
+    pub fn map(fd: i32, info: &RingInfo, slot: usize) -> Result<Option<Self>> {
+        if info.size == 0 {
+            return Ok(None);
+        }
+        let map = Mapping::device(fd, info.offset, info.size as usize)?;
+        Self::over(map, info, slot).map(Some)
+    }
+
+    /// Checks a description against the memory and what will be written there.
+    fn over(map: Mapping, info: &RingInfo, slot: usize) -> Result<Self> {
+        let stride = info.stride as usize;
+        let fits = (info.entries as usize)
+            .checked_mul(stride)
+            .and_then(|n| n.checked_add(abi::RING_HDR_SIZE))
+            .is_some_and(|n| n <= map.len());
+        if !fits || !info.entries.is_power_of_two() || stride % 8 != 0 || stride < slot {
+            return Err(EPROTO);
+        }
+        Ok(Self {
+            map,
+            entries: info.entries,
+            stride,
+        })
+    }
+
+    /// A ring without a kernel behind it.
+    #[cfg(test)]
+    pub fn anonymous(entries: u32, stride: u32) -> Self {
+        let size = abi::RING_HDR_SIZE + entries as usize * stride as usize;
+        let info = RingInfo {
+            size: size as u32,
+            entries,
+            stride,
+            ..RingInfo::default()
+        };
+        let map = Mapping::anonymous(size).expect("memory");
+        Self::over(map, &info, stride as usize).expect("consistent")
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        debug_assert!(offset % 4 == 0 && offset < abi::RING_HDR_SIZE);
+        // SAFETY: the mapping holds at least the header (checked in `over`),
+        // is page aligned, lives as long as `self`, and both sides only ever
+        // access these words atomically.
+        unsafe { AtomicU32::from_ptr(self.map.base().add(offset).cast().as_ptr()) }
+    }
+
+    /// The kernel's index; what it covers may be looked at.
+    fn kernel_index(&self) -> u32 {
+        self.word(abi::RING_KERNEL_INDEX).load(Ordering::Acquire)
+    }
+
+    /// Publishes this side's index and all that was done to slots before.
+    fn set_user_index(&self, index: u32) {
+        self.word(abi::RING_USER_INDEX)
+            .store(index, Ordering::Release);
+    }
+
+    fn user_index(&self) -> u32 {
+        self.word(abi::RING_USER_INDEX).load(Ordering::Relaxed)
+    }
+
+    /// Bits of `enum xroce_ring_flags`.
+    pub fn flags(&self) -> u32 {
+        self.word(abi::RING_KERNEL_FLAGS).load(Ordering::Relaxed)
+    }
+
+    /// Flags as they are after the kernel could see everything published so
+    /// far: either they already show what the kernel decided without it, or
+    /// the kernel will see it.
+    pub fn flags_after_publish(&self) -> u32 {
+        fence(Ordering::SeqCst);
+        self.flags()
+    }
+
+    fn slot(&self, index: u32) -> NonNull<u8> {
+        let at = (index & (self.entries - 1)) as usize * self.stride;
+        // SAFETY: `at + stride` lies in the mapping (checked in `over`).
+        unsafe { self.map.base().add(abi::RING_HDR_SIZE + at) }
+    }
+
+    /// Copies a value to `offset` in a slot. Does nothing if it does not fit,
+    /// which callers rule out.
+    fn put<T: Plain>(&self, index: u32, offset: usize, value: &T) {
+        if offset + size_of::<T>() > self.stride {
+            debug_assert!(false, "outside of the slot");
+            return;
+        }
+        // SAFETY: inside the slot (checked above), which belongs to this side
+        // until its index is published; no alignment is assumed.
+        unsafe {
+            self.slot(index)
+                .add(offset)
+                .cast::<T>()
+                .as_ptr()
+                .write_unaligned(*value)
+        };
+    }
+
+    fn get<T: Plain>(&self, index: u32) -> T {
+        const { assert!(size_of::<T>() <= 64) };
+        debug_assert!(size_of::<T>() <= self.stride);
+        // SAFETY: `stride` is at least the size that `map` was given, which is
+        // the size of what is read; the slot belongs to this side until its
+        // index is published; `Plain` is valid with any bits.
+        unsafe { self.slot(index).cast::<T>().as_ptr().read_unaligned() }
+    }
+}
+
+/// The filling side: send, receive and SRQ rings.
+pub struct Producer {
+    ring: Ring,
+    /// Slot that will be filled next.
+    next: u32,
+    /// What the kernel knows.
+    published: u32,
+    /// The kernel's index when we last looked.
+    consumed: u32,
+}
+
+impl Producer {
+    /// Starts where the ring stands.
+    pub fn new(ring: Ring) -> Self {
+        let next = ring.user_index();
+        let consumed = ring.kernel_index();
+        Self {
+            ring,
+            next,
+            published: next,
+            consumed,
+        }
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// The next free slot, which [`Self::advance`] then takes; `None` when the
+    /// ring is full.
+    pub fn free_slot(&mut self) -> Option<u32> {
+        if self.next.wrapping_sub(self.consumed) >= self.ring.entries {
+            self.consumed = self.ring.kernel_index();
+            if self.next.wrapping_sub(self.consumed) >= self.ring.entries {
+                return None;
+            }
+        }
+        Some(self.next)
+    }
+
+    /// Takes the slot that [`Self::free_slot`] gave.
+    pub fn advance(&mut self) {
+        self.next = self.next.wrapping_add(1);
+    }
+
+    /// Copies a value into a slot that is not yet published.
+    pub fn put<T: Plain>(&mut self, slot: u32, offset: usize, value: &T) {
+        self.ring.put(slot, offset, value);
+    }
+
+    /// Copies bytes of this process into a slot that is not yet published.
+    ///
+    /// # Safety
+    ///
+    /// `from` must be valid for reads of `len` bytes, and `offset + len` must
+    /// not exceed the `slot` that the ring was mapped for.
+    pub unsafe fn put_bytes(&mut self, slot: u32, offset: usize, from: *const u8, len: usize) {
+        debug_assert!(offset + len <= self.ring.stride);
+        // SAFETY: the caller vouches for both ranges; they cannot overlap
+        // unless a program names the ring itself as its data, which `copy`
+        // permits.
+        unsafe { core::ptr::copy(from, self.ring.slot(slot).add(offset).as_ptr(), len) };
+    }
+
+    /// Shows the kernel what was filled. True if that was anything.
+    pub fn publish(&mut self) -> bool {
+        if self.published == self.next {
+            return false;
+        }
+        self.published = self.next;
+        self.ring.set_user_index(self.next);
+        true
+    }
+
+    /// Forgets what was filled and not published.
+    pub fn rollback(&mut self) {
+        self.next = self.published;
+    }
+}
+
+/// The emptying side: completion rings.
+pub struct Consumer {
+    ring: Ring,
+    next: u32,
+    published: u32,
+    produced: u32,
+}
+
+impl Consumer {
+    /// Starts where the ring stands.
+    pub fn new(ring: Ring) -> Self {
+        let next = ring.user_index();
+        Self {
+            next,
+            published: next,
+            produced: next,
+            ring,
+        }
+    }
+
+    /// The ring.
+    pub fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    /// Takes the oldest entry.
+    pub fn take<T: Plain>(&mut self) -> Option<T> {
+        if self.next == self.produced {
+            self.produced = self.ring.kernel_index();
+            if self.next == self.produced {
+                return None;
+            }
+        }
+        let value = self.ring.get(self.next);
+        self.next = self.next.wrapping_add(1);
+        Some(value)
+    }
+
+    /// Number of entries taken and not given back.
+    pub fn unpublished(&self) -> u32 {
+        self.next.wrapping_sub(self.published)
+    }
+
+    /// Gives what was taken back to the kernel.
+    pub fn publish(&mut self) {
+        if self.published != self.next {
+            self.published = self.next;
+            self.ring.set_user_index(self.next);
+        }
+    }
+
+    /// Arms the ring's event unless a stronger arm stands.
+    pub fn arm(&self, arm: u32) {
+        let word = self.ring.word(abi::RING_ARM);
+        let mut now = word.load(Ordering::Relaxed);
+        while now < arm {
+            match word.compare_exchange_weak(now, arm, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(seen) => now = seen,
+            }
+        }
+        // The poll that follows must not look at the ring before it is armed:
+        // a completion that it misses has to find the arm.
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::abi::Cqe;
+
+    /// What the kernel does on its side.
+    impl Ring {
+        fn kernel_take(&self) -> Option<u64> {
+            let user = self.word(abi::RING_USER_INDEX).load(Ordering::Acquire);
+            let mine = self.word(abi::RING_KERNEL_INDEX).load(Ordering::Relaxed);
+            if user == mine {
+                return None;
+            }
+            let cqe: Cqe = self.get(mine);
+            self.word(abi::RING_KERNEL_INDEX)
+                .store(mine.wrapping_add(1), Ordering::Release);
+            Some(cqe.wr_id)
+        }
+
+        fn kernel_put(&self, wr_id: u64) -> bool {
+            let user = self.word(abi::RING_USER_INDEX).load(Ordering::Acquire);
+            let mine = self.word(abi::RING_KERNEL_INDEX).load(Ordering::Relaxed);
+            if mine.wrapping_sub(user) == self.entries {
+                return false;
+            }
+            let cqe = Cqe {
+                wr_id,
+                ..Cqe::default()
+            };
+            self.put(mine, 0, &cqe);
+            self.word(abi::RING_KERNEL_INDEX)
+                .store(mine.wrapping_add(1), Ordering::Release);
+            true
+        }
+
+        fn start_at(&self, index: u32) {
+            self.word(abi::RING_USER_INDEX)
+                .store(index, Ordering::Relaxed);
+            self.word(abi::RING_KERNEL_INDEX)
+                .store(index, Ordering::Relaxed);
+        }
+    }
+
+    fn entry(wr_id: u64) -> Cqe {
+        Cqe {
+            wr_id,
+            ..Cqe::default()
+        }
+    }
+
+    #[test]
+    fn fills_wraps_and_refuses() {
+        let ring = Ring::anonymous(4, 64);
+        ring.start_at(u32::MAX - 1);
+        let mut p = Producer::new(ring);
+        for round in 0..5u64 {
+            for i in 0..4 {
+                let slot = p.free_slot().expect("room");
+                p.put(slot, 0, &entry(round * 4 + i));
+                p.advance();
+            }
+            assert!(p.free_slot().is_none());
+            assert!(p.ring().kernel_take().is_none(), "nothing published yet");
+            assert!(p.publish());
+            assert!(!p.publish());
+            for i in 0..4 {
+                assert_eq!(p.ring().kernel_take(), Some(round * 4 + i));
+            }
+        }
+    }
+
+    #[test]
+    fn rollback_forgets() {
+        let mut p = Producer::new(Ring::anonymous(2, 64));
+        p.free_slot().expect("room");
+        p.advance();
+        p.rollback();
+        assert!(!p.publish());
+        assert!(p.ring().kernel_take().is_none());
+    }
+
+    #[test]
+    fn consumes_in_order() {
+        let ring = Ring::anonymous(2, 64);
+        ring.start_at(u32::MAX);
+        let mut c = Consumer::new(ring);
+        assert_eq!(c.take::<Cqe>(), None);
+        assert!(c.ring().kernel_put(7));
+        assert!(c.ring().kernel_put(8));
+        assert!(!c.ring().kernel_put(9), "full until published");
+        assert_eq!(c.take::<Cqe>().map(|e| e.wr_id), Some(7));
+        assert_eq!(c.unpublished(), 1);
+        assert!(!c.ring().kernel_put(9));
+        c.publish();
+        assert!(c.ring().kernel_put(9));
+        assert_eq!(c.take::<Cqe>().map(|e| e.wr_id), Some(8));
+        assert_eq!(c.take::<Cqe>().map(|e| e.wr_id), Some(9));
+        assert_eq!(c.take::<Cqe>(), None);
+    }
+
+    #[test]
+    fn arm_never_weakens() {
+        let c = Consumer::new(Ring::anonymous(2, 64));
+        let word = || c.ring().word(abi::RING_ARM).load(Ordering::Relaxed);
+        c.arm(abi::ARM_SOLICITED);
+        assert_eq!(word(), abi::ARM_SOLICITED);
+        c.arm(abi::ARM_NEXT);
+        assert_eq!(word(), abi::ARM_NEXT);
+        c.arm(abi::ARM_SOLICITED);
+        assert_eq!(word(), abi::ARM_NEXT);
+    }
+
+    #[test]
+    fn refuses_nonsense() {
+        let bad = |entries, stride, slot| {
+            let info = RingInfo {
+                size: 4096,
+                entries,
+                stride,
+                ..RingInfo::default()
+            };
+            Ring::over(Mapping::anonymous(4096).expect("memory"), &info, slot).is_err()
+        };
+        assert!(!bad(32, 64, 64));
+        assert!(bad(0, 64, 64));
+        assert!(bad(3, 64, 64));
+        assert!(bad(64, 64, 64), "longer than the mapping");
+        assert!(bad(u32::MAX, u32::MAX, 64));
+        assert!(bad(32, 60, 60), "unaligned");
+        assert!(bad(32, 64, 128), "slots too short");
+    }
+
+    /// Both sides at once, each with a mapping of its own: nothing lost,
+    /// doubled or torn.
+    #[test]
+    fn two_threads() {
+        use std::os::fd::AsRawFd;
+        const N: u64 = 100_000;
+        let path = std::env::temp_dir().join(format!("xroce-ring-{}", std::process::id()));
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .expect("a file");
+        std::fs::remove_file(&path).expect("removed");
+        file.set_len(4096).expect("length");
+        let info = RingInfo {
+            size: 4096,
+            entries: 8,
+            stride: 64,
+            ..RingInfo::default()
+        };
+        let map = || {
+            Ring::map(file.as_raw_fd(), &info, 64)
+                .expect("mapped")
+                .expect("not empty")
+        };
+        let kernel = map();
+        let mut p = Producer::new(map());
+        std::thread::scope(|s| {
+            s.spawn(move || {
+                let mut want = 0;
+                while want < N {
+                    match kernel.kernel_take() {
+                        Some(got) => {
+                            assert_eq!(got, want);
+                            want += 1;
+                        }
+                        None => std::thread::yield_now(),
+                    }
+                }
+            });
+            let mut i = 0;
+            while i < N {
+                if let Some(slot) = p.free_slot() {
+                    p.put(slot, 0, &entry(i));
+                    p.advance();
+                    i += 1;
+                    if i % 3 == 0 || i == N {
+                        p.publish();
+                    }
+                } else {
+                    p.publish();
+                    std::thread::yield_now();
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Shared receive queues: basic and XRC.
+
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+
+use crate::abi::CreateSrqResp;
+use crate::context::Context;
+use crate::lock::Locked;
+use crate::recv::{slot_len, RecvQueue};
+use crate::ring::{Producer, Ring};
+use crate::sys::{check, object, status, Result, EINVAL, EOPNOTSUPP, EPROTO};
+use crate::verbs::cmd::{self, log_error, size, Buffer};
+use crate::verbs::*;
+
+/// A shared receive queue.
+#[repr(C)]
+pub struct Srq {
+    /// Written by libibverbs. Must come first.
+    base: UnsafeCell<VerbsSrq>,
+    queue: Locked<RecvQueue>,
+}
+
+type Resp = Buffer<{ size::CREATE_SRQ_RESP }, CreateSrqResp>;
+
+/// Makes an SRQ: `make` has the kernel create it in the given place and
+/// returns the actual number of elements a request may have.
+///
+/// # Safety
+///
+/// `context` must be open, and `make` must leave a complete SRQ when it
+/// succeeds.
+unsafe fn create(
+    context: *mut IbvContext,
+    make: impl FnOnce(*mut VerbsSrq, &mut Resp) -> Result<u32>,
+) -> Result<*mut IbvSrq> {
+    // As for a CQ: the final address must stand before the kernel knows it.
+    let place = Box::into_raw(Box::<Srq>::new_uninit()).cast::<Srq>();
+    let mut resp = Resp::new(CreateSrqResp::default());
+    // SAFETY: fresh memory; a zeroed base is valid.
+    let base = unsafe {
+        let base = core::ptr::addr_of_mut!((*place).base).cast::<VerbsSrq>();
+        base.write_bytes(0, 1);
+        base
+    };
+    let made = make(base, &mut resp).and_then(|max_sge| {
+        // SAFETY: an open context.
+        let fd = unsafe { Context::fd(context) };
+        let ring = Ring::map(fd, &resp.driver.ring, slot_len(max_sge));
+        match ring.and_then(|r| r.ok_or(EPROTO)) {
+            Ok(ring) => Ok(RecvQueue::new(Producer::new(ring), max_sge)),
+            Err(e) => {
+                // SAFETY: `make` created it; nobody else knows it.
+                unsafe {
+                    log_error(context, "cannot map the ring of a new SRQ");
+                    cmd::ibv_cmd_destroy_srq(base.cast());
+                }
+                Err(e)
+            }
+        }
+    });
+    match made {
+        Ok(queue) => {
+            // SAFETY: completes the object.
+            unsafe {
+                core::ptr::addr_of_mut!((*place).queue).write(Locked::new(queue));
+                // The core fills the number for XRC only.
+                (*base).srq_num = resp.driver.srqn;
+            }
+            Ok(place.cast())
+        }
+        Err(e) => {
+            // SAFETY: fresh memory that nobody knows any more.
+            drop(unsafe { Box::from_raw(place.cast::<core::mem::MaybeUninit<Srq>>()) });
+            Err(e)
+        }
+    }
+}
+
+/// ibv_create_srq(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with a live PD and valid attributes.
+pub unsafe extern "C" fn create_srq(pd: *mut IbvPd, attr: *mut IbvSrqInitAttr) -> *mut IbvSrq {
+    let make = |srq: *mut VerbsSrq, resp: &mut Resp| {
+        let mut cmd = Buffer::<{ size::CREATE_SRQ }, ()>::new(());
+        // SAFETY: the caller's arguments; the buffers have the sizes given.
+        check(unsafe {
+            cmd::ibv_cmd_create_srq(
+                pd,
+                srq.cast(),
+                attr,
+                cmd.ptr(),
+                4 * size::CREATE_SRQ,
+                resp.ptr(),
+                Resp::SIZE,
+            )
+        })?;
+        // SAFETY: as above.
+        Ok(unsafe { (*attr).attr.max_sge })
+    };
+    // SAFETY: a live PD names an open context; `make` creates the SRQ.
+    object(unsafe { create((*pd).context, make) })
+}
+
+/// ibv_create_srq_ex(3)
+///
+/// # Safety
+///
+/// Called with an open context and valid attributes.
+pub unsafe extern "C" fn create_srq_ex(
+    context: *mut IbvContext,
+    attr: *mut IbvSrqInitAttrEx,
+) -> *mut IbvSrq {
+    // SAFETY: the caller's structure is valid.
+    let a = unsafe { &*attr };
+    let kind = match a.comp_mask & IBV_SRQ_INIT_ATTR_TYPE {
+        0 => IBV_SRQT_BASIC,
+        _ => a.srq_type,
+    };
+    if a.comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED {
+        return object(Err(EOPNOTSUPP));
+    }
+    let needed = match kind {
+        IBV_SRQT_BASIC => IBV_SRQ_INIT_ATTR_PD,
+        IBV_SRQT_XRC => IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+        _ => return object(Err(EOPNOTSUPP)),
+    };
+    if a.comp_mask & needed != needed
+        || a.pd.is_null()
+        || kind == IBV_SRQT_XRC && (a.xrcd.is_null() || a.cq.is_null())
+    {
+        return object(Err(EINVAL));
+    }
+    let make = |srq: *mut VerbsSrq, resp: &mut Resp| {
+        let mut cmd = Buffer::<{ size::CREATE_XSRQ }, ()>::new(());
+        // SAFETY: the caller's arguments; the buffers have the sizes given.
+        check(unsafe {
+            cmd::ibv_cmd_create_srq_ex(
+                context,
+                srq,
+                attr,
+                cmd.ptr(),
+                4 * size::CREATE_XSRQ,
+                resp.ptr(),
+                Resp::SIZE,
+            )
+        })?;
+        // SAFETY: libibverbs leaves this to the provider.
+        unsafe { (*srq).srq.srq_context = (*attr).srq_context };
+        // SAFETY: the caller's structure, now with the actual values.
+        Ok(unsafe { (*attr).attr.max_sge })
+    };
+    // SAFETY: an open context; `make` creates the SRQ.
+    object(unsafe { create(context, make) })
+}
+
+/// ibv_modify_srq(3): the limit. The kernel says whether it can resize.
+///
+/// # Safety
+///
+/// Called by libibverbs with a live SRQ and valid attributes.
+pub unsafe extern "C" fn modify_srq(srq: *mut IbvSrq, attr: *mut IbvSrqAttr, mask: c_int) -> c_int {
+    if mask & IBV_SRQ_MAX_WR != 0 {
+        // A resize would need a new ring; the device does not claim it.
+        return status(Err(EOPNOTSUPP));
+    }
+    if mask & !IBV_SRQ_LIMIT != 0 {
+        return status(Err(EINVAL));
+    }
+    let mut cmd = Buffer::<{ size::MODIFY_SRQ }, ()>::new(());
+    // SAFETY: the caller's arguments; the buffer has the size given.
+    unsafe { cmd::ibv_cmd_modify_srq(srq, attr, mask, cmd.ptr(), 4 * size::MODIFY_SRQ) }
+}
+
+/// ibv_query_srq(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with a live SRQ and room for the answer.
+pub unsafe extern "C" fn query_srq(srq: *mut IbvSrq, attr: *mut IbvSrqAttr) -> c_int {
+    let mut cmd = Buffer::<{ size::QUERY_SRQ }, ()>::new(());
+    // SAFETY: the caller's arguments; the buffer has the size given.
+    unsafe { cmd::ibv_cmd_query_srq(srq, attr, cmd.ptr(), 4 * size::QUERY_SRQ) }
+}
+
+/// ibv_get_srq_num(3): of an XRC SRQ, as the page has it.
+///
+/// # Safety
+///
+/// Called with a live SRQ and room for the answer.
+pub unsafe extern "C" fn get_srq_num(srq: *mut IbvSrq, num: *mut u32) -> c_int {
+    let srq = srq.cast::<VerbsSrq>();
+    // SAFETY: a live SRQ of ours; these members do not change.
+    let (kind, number) = unsafe { ((*srq).srq_type, (*srq).srq_num) };
+    if kind != IBV_SRQT_XRC {
+        return status(Err(EINVAL));
+    }
+    // SAFETY: the caller's place.
+    unsafe { *num = number };
+    0
+}
+
+/// ibv_destroy_srq(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with an SRQ from this file.
+pub unsafe extern "C" fn destroy_srq(srq: *mut IbvSrq) -> c_int {
+    // SAFETY: a live SRQ.
+    let ret = unsafe { cmd::ibv_cmd_destroy_srq(srq) };
+    if ret == 0 {
+        // SAFETY: `create` made it with Box; it may not be used again.
+        drop(unsafe { Box::from_raw(srq.cast::<Srq>()) });
+    }
+    ret
+}
+
+/// ibv_post_srq_recv(3)
+///
+/// # Safety
+///
+/// Called with a live SRQ and a valid list.
+pub unsafe extern "C" fn post_srq_recv(
+    srq: *mut IbvSrq,
+    wr: *mut IbvRecvWr,
+    bad: *mut *mut IbvRecvWr,
+) -> c_int {
+    // SAFETY: a live SRQ of ours; what changes in it is behind the lock.
+    let queue = unsafe { &(*srq.cast::<Srq>()).queue };
+    // SAFETY: the caller's list. An SRQ has no error state to be told about.
+    let (_, result) = unsafe { queue.lock().post(wr, bad) };
+    status(result)
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The few system facilities the provider needs, without the `libc` crate.
+
+use core::ffi::{c_char, c_int, c_long, c_ulong, c_void};
+use core::ptr::NonNull;
+use std::io::Write;
+
+/// An errno value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub c_int);
+
+/// Result of what can fail with an errno.
+pub type Result<T = ()> = core::result::Result<T, Errno>;
+
+pub const ENOENT: Errno = Errno(2);
+pub const EINTR: Errno = Errno(4);
+pub const EIO: Errno = Errno(5);
+pub const ENOMEM: Errno = Errno(12);
+pub const EACCES: Errno = Errno(13);
+pub const EINVAL: Errno = Errno(22);
+pub const EPROTO: Errno = Errno(71);
+pub const EOVERFLOW: Errno = Errno(75);
+pub const EOPNOTSUPP: Errno = Errno(95);
+
+/// `dladdr`'s answer.
+#[repr(C)]
+struct DlInfo {
+    file: *const c_char,
+    base: *mut c_void,
+    symbol: *const c_char,
+    address: *mut c_void,
+}
+
+/// `struct timespec` of a 64-bit system.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct Timespec {
+    pub sec: c_long,
+    pub nsec: c_long,
+}
+
+extern "C" {
+    fn mmap(
+        addr: *mut c_void,
+        len: usize,
+        prot: c_int,
+        flags: c_int,
+        fd: c_int,
+        offset: i64,
+    ) -> *mut c_void;
+    fn munmap(addr: *mut c_void, len: usize) -> c_int;
+    fn write(fd: c_int, buf: *const c_void, len: usize) -> isize;
+    fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int;
+    fn clock_gettime(clock: c_int, out: *mut Timespec) -> c_int;
+    fn dladdr(addr: *const c_void, info: *mut DlInfo) -> c_int;
+    fn free(ptr: *mut c_void);
+    fn __errno_location() -> *mut c_int;
+}
+
+const PROT_READ_WRITE: c_int = 3;
+const MAP_SHARED: c_int = 1;
+#[cfg(test)]
+const MAP_ANONYMOUS: c_int = 0x20;
+
+/// `CLOCK_REALTIME`
+pub const CLOCK_REALTIME: c_int = 0;
+/// `CLOCK_MONOTONIC_RAW`: the clock of [`crate::abi::Cqe::timestamp`].
+pub const CLOCK_MONOTONIC_RAW: c_int = 4;
+
+/// The calling thread's errno.
+pub fn errno() -> Errno {
+    // SAFETY: the C library gives every thread a valid errno location.
+    Errno(unsafe { *__errno_location() })
+}
+
+/// Sets the calling thread's errno.
+pub fn set_errno(e: Errno) {
+    // SAFETY: the C library gives every thread a valid errno location.
+    unsafe { *__errno_location() = e.0 }
+}
+
+/// What a verb that returns an `int` returns: 0, or the errno value, which
+/// libibverbs' own functions leave in errno too.
+pub fn status(r: Result) -> c_int {
+    match r {
+        Ok(()) => 0,
+        Err(e) => {
+            set_errno(e);
+            e.0
+        }
+    }
+}
+
+/// What a verb that returns an object returns: it, or NULL with errno set.
+pub fn object<T>(r: Result<*mut T>) -> *mut T {
+    r.unwrap_or_else(|e| {
+        set_errno(e);
+        core::ptr::null_mut()
+    })
+}
+
+/// Turns the return value of libibverbs' command functions into a result.
+pub fn check(ret: c_int) -> Result {
+    match ret {
+        0 => Ok(()),
+        // Older functions answer -1 and set errno.
+        r if r < 0 => Err(errno()),
+        r => Err(Errno(r)),
+    }
+}
+
+/// Nanoseconds of a clock.
+pub fn clock_ns(clock: c_int) -> u64 {
+    let mut t = Timespec::default();
+    // SAFETY: `t` is a valid place for the answer.
+    unsafe { clock_gettime(clock, &mut t) };
+    (t.sec as u64)
+        .wrapping_mul(1_000_000_000)
+        .wrapping_add(t.nsec as u64)
+}
+
+/// One whole `write()`, repeated when a signal interrupts it.
+pub fn write_all(fd: c_int, buf: &[u8]) -> Result {
+    loop {
+        // SAFETY: `buf` is valid for reads of its length.
+        let n = unsafe { write(fd, buf.as_ptr().cast(), buf.len()) };
+        if n == buf.len() as isize {
+            return Ok(());
+        }
+        match errno() {
+            EINTR if n < 0 => {}
+            e if n < 0 => return Err(e),
+            _ => return Err(EIO),
+        }
+    }
+}
+
+/// An `ioctl()` with a pointer argument, repeated when a signal interrupts it.
+///
+/// # Safety
+///
+/// `arg` must be what `request` on this descriptor expects, pointers in it
+/// included.
+pub unsafe fn ioctl_ptr(fd: c_int, request: c_ulong, arg: *mut c_void) -> Result {
+    loop {
+        // SAFETY: the caller vouches for `arg`.
+        if unsafe { ioctl(fd, request, arg) } == 0 {
+            return Ok(());
+        }
+        match errno() {
+            EINTR => {}
+            e => return Err(e),
+        }
+    }
+}
+
+/// Frees memory that the C library allocated.
+///
+/// # Safety
+///
+/// `ptr` must come from `malloc` or `calloc` and must not be used again.
+pub unsafe fn c_free(ptr: *mut c_void) {
+    // SAFETY: passed on.
+    unsafe { free(ptr) }
+}
+
+/// Path of the file that a loaded function belongs to.
+pub fn file_of(function: *const c_void) -> Option<String> {
+    let mut info = DlInfo {
+        file: core::ptr::null(),
+        base: core::ptr::null_mut(),
+        symbol: core::ptr::null(),
+        address: core::ptr::null_mut(),
+    };
+    // SAFETY: dladdr only compares the address, and `info` is valid.
+    if unsafe { dladdr(function, &mut info) } == 0 || info.file.is_null() {
+        return None;
+    }
+    // SAFETY: dladdr gave a C string that lives as long as its library, which
+    // stays loaded: we are linked against it.
+    let name = unsafe { core::ffi::CStr::from_ptr(info.file) };
+    name.to_str().ok().map(str::to_owned)
+}
+
+/// One line on stderr, for what a person must learn although no log is on.
+pub fn complain(line: core::fmt::Arguments<'_>) {
+    // Not eprintln: that panics when stderr is closed.
+    let _ = writeln!(std::io::stderr(), "libxroce: {line}");
+}
+
+/// Memory shared with the kernel; unmapped when dropped.
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// Maps `len` bytes at `offset` of a device file.
+    pub fn device(fd: c_int, offset: u64, len: usize) -> Result<Self> {
+        let offset = i64::try_from(offset).map_err(|_| EINVAL)?;
+        Self::new(len, MAP_SHARED, fd, offset)
+    }
+
+    /// Zeroed memory of this process, to test what is made for a device's.
+    #[cfg(test)]
+    pub fn anonymous(len: usize) -> Result<Self> {
+        Self::new(len, MAP_SHARED | MAP_ANONYMOUS, -1, 0)
+    }
+
+    fn new(len: usize, flags: c_int, fd: c_int, offset: i64) -> Result<Self> {
+        if len == 0 {
+            return Err(EINVAL);
+        }
+        // SAFETY: a new mapping at an address of the kernel's choice touches
+        // no existing memory.
+        let p = unsafe {
+            mmap(
+                core::ptr::null_mut(),
+                len,
+                PROT_READ_WRITE,
+                flags,
+                fd,
+                offset,
+            )
+        };
+        if p as isize == -1 {
+            return Err(errno());
+        }
+        let base = NonNull::new(p.cast()).ok_or(ENOMEM)?;
+        Ok(Self { base, len })
+    }
+
+    /// First byte; page aligned.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is exactly the mapping that `new` made, and whoever
+        // holds pointers into it borrows or owns this object.
+        unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+// SAFETY: shared memory has no owner thread; all access goes through `Ring`,
+// which says who may touch what.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Attributes with which objects are made.
+
+use core::ffi::{c_int, c_void};
+use core::mem::{offset_of, size_of};
+
+use super::{IbvCq, IbvPd, IbvSrq, IbvXrcd};
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct IbvQpCap {
+    pub max_send_wr: u32,
+    pub max_recv_wr: u32,
+    pub max_send_sge: u32,
+    pub max_recv_sge: u32,
+    pub max_inline_data: u32,
+}
+
+pub const IBV_QPT_RC: c_int = 2;
+pub const IBV_QPT_UC: c_int = 3;
+pub const IBV_QPT_UD: c_int = 4;
+pub const IBV_QPT_XRC_SEND: c_int = 9;
+pub const IBV_QPT_XRC_RECV: c_int = 10;
+
+#[repr(C)]
+pub struct IbvQpInitAttr {
+    pub qp_context: *mut c_void,
+    pub send_cq: *mut IbvCq,
+    pub recv_cq: *mut IbvCq,
+    pub srq: *mut IbvSrq,
+    pub cap: IbvQpCap,
+    pub qp_type: c_int,
+    pub sq_sig_all: c_int,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct IbvQpInitAttrEx {
+    pub qp_context: *mut c_void,
+    pub send_cq: *mut IbvCq,
+    pub recv_cq: *mut IbvCq,
+    pub srq: *mut IbvSrq,
+    pub cap: IbvQpCap,
+    pub qp_type: c_int,
+    pub sq_sig_all: c_int,
+    pub comp_mask: u32,
+    pub pd: *mut IbvPd,
+    pub xrcd: *mut IbvXrcd,
+    pub create_flags: u32,
+    pub max_tso_header: u16,
+    pub rwq_ind_tbl: *mut c_void,
+    /// `struct ibv_rx_hash_conf`
+    pub rx_hash_conf: [u64; 3],
+    pub source_qpn: u32,
+    pub send_ops_flags: u64,
+}
+
+pub const IBV_QP_INIT_ATTR_PD: u32 = 1 << 0;
+pub const IBV_QP_INIT_ATTR_XRCD: u32 = 1 << 1;
+pub const IBV_QP_INIT_ATTR_CREATE_FLAGS: u32 = 1 << 2;
+pub const IBV_QP_INIT_ATTR_SEND_OPS_FLAGS: u32 = 1 << 6;
+
+#[repr(C)]
+pub struct IbvQpOpenAttr {
+    pub comp_mask: u32,
+    pub qp_num: u32,
+    pub xrcd: *mut IbvXrcd,
+    pub qp_context: *mut c_void,
+    pub qp_type: c_int,
+}
+
+pub const IBV_QP_OPEN_ATTR_NUM: u32 = 1 << 0;
+pub const IBV_QP_OPEN_ATTR_XRCD: u32 = 1 << 1;
+pub const IBV_QP_OPEN_ATTR_CONTEXT: u32 = 1 << 2;
+pub const IBV_QP_OPEN_ATTR_TYPE: u32 = 1 << 3;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct IbvSrqAttr {
+    pub max_wr: u32,
+    pub max_sge: u32,
+    pub srq_limit: u32,
+}
+
+pub const IBV_SRQ_MAX_WR: c_int = 1 << 0;
+pub const IBV_SRQ_LIMIT: c_int = 1 << 1;
+
+#[repr(C)]
+pub struct IbvSrqInitAttr {
+    pub srq_context: *mut c_void,
+    pub attr: IbvSrqAttr,
+}
+
+pub const IBV_SRQT_BASIC: c_int = 0;
+pub const IBV_SRQT_XRC: c_int = 1;
+
+#[repr(C)]
+pub struct IbvSrqInitAttrEx {
+    pub srq_context: *mut c_void,
+    pub attr: IbvSrqAttr,
+    pub comp_mask: u32,
+    pub srq_type: c_int,
+    pub pd: *mut IbvPd,
+    pub xrcd: *mut IbvXrcd,
+    pub cq: *mut IbvCq,
+    pub tm_cap: [u32; 2],
+}
+
+pub const IBV_SRQ_INIT_ATTR_TYPE: u32 = 1 << 0;
+pub const IBV_SRQ_INIT_ATTR_PD: u32 = 1 << 1;
+pub const IBV_SRQ_INIT_ATTR_XRCD: u32 = 1 << 2;
+pub const IBV_SRQ_INIT_ATTR_CQ: u32 = 1 << 3;
+pub const IBV_SRQ_INIT_ATTR_RESERVED: u32 = 1 << 5;
+
+#[repr(C)]
+pub struct IbvXrcdInitAttr {
+    pub comp_mask: u32,
+    pub fd: c_int,
+    pub oflags: c_int,
+}
+
+/// `struct ibv_device_attr_ex`, of which only the firmware version (the first
+/// member of its first member) is written here.
+#[repr(C)]
+pub struct IbvDeviceAttrEx {
+    pub fw_ver: [u8; 64],
+}
+
+#[repr(C)]
+pub struct IbvValuesEx {
+    pub comp_mask: u32,
+    pub raw_clock: crate::sys::Timespec,
+}
+
+pub const IBV_VALUES_MASK_RAW_CLOCK: u32 = 1 << 0;
+
+/// Structures that are only passed through.
+pub enum IbvAhAttr {}
+/// As above.
+pub enum IbvQpAttr {}
+/// As above.
+pub enum IbvPortAttr {}
+/// As above.
+pub enum IbvGid {}
+/// As above.
+pub enum IbvQueryDeviceExInput {}
+
+const _: () = {
+    assert!(size_of::<IbvQpInitAttr>() == 64);
+    assert!(size_of::<IbvQpInitAttrEx>() == 136);
+    assert!(offset_of!(IbvQpInitAttrEx, comp_mask) == 60);
+    assert!(offset_of!(IbvQpInitAttrEx, send_ops_flags) == 128);
+    assert!(size_of::<IbvQpOpenAttr>() == 32);
+    assert!(size_of::<IbvSrqInitAttr>() == 24);
+    assert!(size_of::<IbvSrqInitAttrEx>() == 64);
+    assert!(size_of::<IbvXrcdInitAttr>() == 12);
+    assert!(size_of::<IbvValuesEx>() == 24);
+};

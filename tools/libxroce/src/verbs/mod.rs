@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is used of libibverbs: its public structures and constants
+//! ([`types`], [`attr`], [`qp_ex`], [`cq_ex`]) and the command functions that
+//! it shares with its providers only ([`cmd`]).
+//!
+//! The definitions are ours. `<infiniband/verbs.h>` and the system's manual
+//! pages say what the members mean. Sizes and offsets are asserted.
+
+#![allow(missing_docs)]
+
+pub mod attr;
+pub mod cmd;
+pub mod cq_ex;
+pub mod qp_ex;
+pub mod types;
+pub mod wr;
+
+pub use attr::*;
+pub use cq_ex::*;
+pub use qp_ex::*;
+pub use types::*;
+pub use wr::*;
