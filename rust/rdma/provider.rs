@@ -42,6 +42,7 @@ use crate::{
         SrqHandle, //
     },
     gid::Gid,
+    mem::KernelAddr,
     mr::{
         CreatedMr,
         Mr,
@@ -177,7 +178,10 @@ pub trait Provider: Sized + Send + Sync + 'static {
 
     /// Makes the region that covers all kernel memory, for kernel users. `access` is made of the
     /// `IB_ACCESS_*` flags.
-    fn get_dma_mr(pd: &Pd<Self>, access: u32) -> Result<CreatedMr<Self::Mr>>;
+    ///
+    /// `memory` is that memory, offsets being addresses. Keep it in the region and use it only
+    /// for those who know the region's keys: the kernel user trusts them with exactly that.
+    fn get_dma_mr(pd: &Pd<Self>, access: u32, memory: KernelAddr) -> Result<CreatedMr<Self::Mr>>;
 
     /// Ends a memory region. An error keeps it (memory windows bound to it: `EBUSY`); its keys
     /// must be refused from the moment this method succeeds.

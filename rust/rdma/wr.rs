@@ -10,6 +10,7 @@ use crate::{
     ah::Ah,
     bindings,
     events::QpHandle,
+    mem::KernelAddr,
     provider::Provider, //
 };
 use core::{
@@ -68,6 +69,8 @@ impl SendOpcode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSge {
     addr: u64,
+    /// The device is to write there.
+    writable: bool,
     /// Bytes.
     pub length: u32,
     /// Local key that the user gave.
@@ -81,10 +84,10 @@ impl KernelSge {
     }
 
     /// The memory: valid until the work request completes, which the user promises who posted it.
-    pub fn memory(&self) -> crate::mem::KernelAddr {
+    pub fn memory(&self) -> KernelAddr {
         // SAFETY: Only made from requests of kernel users, who keep the memory mapped for the
         // device until the request completes.
-        unsafe { crate::mem::KernelAddr::new(self.addr, self.length as usize) }
+        unsafe { KernelAddr::new(self.addr, self.length.into(), self.writable) }
     }
 }
 
@@ -96,14 +99,16 @@ impl KernelSge {
 unsafe fn sges<'a>(
     list: *const bindings::ib_sge,
     count: core::ffi::c_int,
+    writable: bool,
 ) -> impl ExactSizeIterator<Item = KernelSge> + 'a {
     let raw: &'a [bindings::ib_sge] = match usize::try_from(count) {
         // SAFETY: By contract.
         Ok(count) if count > 0 && !list.is_null() => unsafe { slice::from_raw_parts(list, count) },
         _ => &[],
     };
-    raw.iter().map(|sge| KernelSge {
+    raw.iter().map(move |sge| KernelSge {
         addr: sge.addr,
+        writable,
         length: sge.length,
         lkey: sge.lkey,
     })
@@ -207,10 +212,14 @@ impl<'a, P: Provider> SendWr<'a, P> {
         unsafe { *self.raw.ex.invalidate_rkey.as_ref() }
     }
 
-    /// The gather list.
+    /// The gather list; for READ and atomics, where the result goes.
     pub fn sges(&self) -> impl ExactSizeIterator<Item = KernelSge> + 'a {
+        let writable = matches!(
+            self.opcode(),
+            Some(SendOpcode::RdmaRead | SendOpcode::AtomicCmpSwap | SendOpcode::AtomicFetchAdd)
+        );
         // SAFETY: Well formed by the contract of `from_raw`.
-        unsafe { sges(self.raw.sg_list, self.raw.num_sge) }
+        unsafe { sges(self.raw.sg_list, self.raw.num_sge, writable) }
     }
 
     /// The remote part of an RDMA request; `None` for other operations.
@@ -291,7 +300,7 @@ impl<'a> RecvWr<'a> {
     /// The scatter list.
     pub fn sges(&self) -> impl ExactSizeIterator<Item = KernelSge> + 'a {
         // SAFETY: Well formed by the contract of `from_raw`.
-        unsafe { sges(self.raw.sg_list, self.raw.num_sge) }
+        unsafe { sges(self.raw.sg_list, self.raw.num_sge, true) }
     }
 }
 

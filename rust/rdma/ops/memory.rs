@@ -11,6 +11,7 @@ use crate::{
     bindings,
     device::Device,
     errno::eopnotsupp,
+    mem::KernelAddr,
     mr::{
         CreatedMr,
         Mr,
@@ -135,7 +136,12 @@ impl<P: Provider> Ops<P> {
     ) -> *mut bindings::ib_mr {
         // SAFETY: ib_core calls it from `ib_alloc_pd`, when the PD was created.
         let pd = unsafe { Pd::<P>::from_raw(pd) };
-        Self::new_mr(pd.device().as_raw(), || P::get_dma_mr(pd, access as u32))
+        Self::new_mr(pd.device().as_raw(), || {
+            // SAFETY: Asked for by a kernel user, who decides whom it tells the keys; the provider
+            // gets no other offsets than those that holders of the keys give.
+            let memory = unsafe { KernelAddr::everything() };
+            P::get_dma_mr(pd, access as u32, memory)
+        })
     }
 
     /// # Safety
