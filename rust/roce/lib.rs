@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The RoCEv2 transport as state machines without I/O.
+//!
+//! Work requests, packets and the time go in; packets to send, bytes to place,
+//! completions and the next deadline come out. Nothing here allocates, blocks,
+//! knows a kernel or a socket, or can panic: every number that came from the
+//! wire or from a user is handled with wrapping or checked arithmetic, every
+//! slice access can fail, every loop is bounded by storage that the caller
+//! lent.
+//!
+//! The same files build in two worlds: under Kbuild (`--cfg kernel`), and as an
+//! ordinary cargo crate in which the tests, the simulator and the fuzz targets
+//! live.
+//!
+//! Times are `u64` nanoseconds of any monotonic clock. Functions may be called
+//! in any context; whoever owns an object calls it from one place at a time.
+//!
+//! "IBTA" stands for the InfiniBand Architecture Specification, volume 1.
+
+#![crate_name = "roce"]
+#![cfg_attr(not(any(kernel, test)), no_std)]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+pub mod icrc;
+pub mod mtu;
+pub mod opcode;
+pub mod psn;
+pub mod requester;
+pub mod responder;
+pub mod retry;
+pub mod rnr;
+pub mod status;
+pub mod ud;
+pub mod window;
+pub mod wire;
+pub mod xrc;

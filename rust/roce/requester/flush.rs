@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Errors, flushing and draining.
+
+use core::ops::DerefMut;
+
+use super::{Requester, RequesterEnv, State, Wqe};
+use crate::status::WcStatus;
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// QP to ERROR: completes everything in the queue with a flush error.
+    /// Again after each push from then on.
+    pub fn flush<E: RequesterEnv>(&mut self, env: &mut E) {
+        self.state = State::Error;
+        self.ack_deadline = None;
+        self.rnr_until = None;
+        self.local_slot = None;
+        while self.count != 0 {
+            self.pop(WcStatus::WrFlushErr, env);
+        }
+    }
+
+    /// Ends the oldest work request with `status`, flushes the rest and calls
+    /// [`RequesterEnv::fatal`]. Does nothing in the error state.
+    pub fn fail<E: RequesterEnv>(&mut self, status: WcStatus, env: &mut E) {
+        self.fail_oldest(status, env);
+    }
+
+    pub(super) fn fail_oldest<E: RequesterEnv>(&mut self, status: WcStatus, env: &mut E) {
+        if self.state == State::Error {
+            return;
+        }
+        self.state = State::Error;
+        self.pop(status, env);
+        self.flush(env);
+        env.fatal();
+    }
+
+    /// The payload of the packet just polled could not be gathered: the work
+    /// request in `slot` fails with `status`, in order, that is once all
+    /// earlier ones are done; nothing behind it is sent.
+    pub fn local_fault<E: RequesterEnv>(&mut self, slot: u32, status: WcStatus, env: &mut E) {
+        if self.state != State::Ready {
+            return;
+        }
+        let Some(rel) = self.rel_of(slot) else {
+            return;
+        };
+        let Some(wqe) = self.queue.get_mut(slot as usize) else {
+            return;
+        };
+        wqe.fault = Some(status);
+        let (psn, has_psn) = (wqe.psn, rel < self.assigned);
+        if has_psn && self.sent >= rel {
+            // Back to where this one begins. Should it be the oldest, it ends
+            // here and now.
+            self.sent = rel;
+            self.sent_packets = 0;
+            if rel != 0 {
+                self.next = psn;
+            }
+            // Its packet may have been the one to ask for an ACK.
+            self.unasked_packets = 1;
+        }
+        if !self.config.service.is_reliable() {
+            self.retire_sent(env);
+        }
+        self.settle(env);
+    }
+
+    /// RTS to SQD (`true`): work requests not yet begun wait;
+    /// [`RequesterEnv::sq_drained`] is called when all others are done, at the
+    /// earliest by the next [`Requester::poll_transmit`]. SQD to RTS
+    /// (`false`): goes on.
+    pub fn set_draining(&mut self, draining: bool) {
+        self.draining = draining;
+        self.drained = false;
+    }
+
+    /// Whether a draining queue has drained.
+    pub fn is_drained(&self) -> bool {
+        self.draining && self.drained
+    }
+}

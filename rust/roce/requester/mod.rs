@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The requester: turns work requests into packets, answers into completions.
+//!
+//! One per QP with a send side (RC, UC, XRC initiator). The caller lends the
+//! queue, a slice of [`Wqe`]s; a *slot* is an index into it, so that the caller
+//! can keep its own arrays (scatter/gather lists) beside.
+//!
+//! # How to drive it
+//!
+//! - [`Requester::push`] work requests while there is [`Requester::room`].
+//! - [`Requester::poll_transmit`] until it returns `None`, or for as long as
+//!   the caller's budget lasts; build each packet at once. When its payload
+//!   cannot be gathered, call [`Requester::local_fault`] and drop the packet.
+//!   A packet that cannot be sent for other reasons counts as lost.
+//! - [`Requester::handle_response`] for each packet from the responder, then
+//!   poll again.
+//! - [`Requester::handle_timeout`] when [`Requester::next_deadline`] has come
+//!   (early and spurious calls do nothing), then poll again.
+//! - After [`RequesterEnv::fatal`], [`Requester::flush`] whatever is pushed.
+//!
+//! # Same host
+//!
+//! Instead of `poll_transmit` the caller may take whole messages with
+//! [`Requester::local_next`], do what they ask with the responder's
+//! `local_request` and `local_finish`, and report with
+//! [`Requester::local_done`]. Sequence numbers advance as on the wire: the two
+//! ways can alternate at any message that begins with nothing in flight.
+
+mod config;
+mod flush;
+mod local;
+mod outstanding;
+mod queue;
+mod response;
+mod timeout;
+mod transmit;
+mod wqe;
+
+pub use config::{RequesterConfig, Service};
+pub use local::{LocalError, LocalMessage, LocalOk};
+pub use transmit::{Payload, Transmit};
+pub use wqe::{SendOp, SendWr, Wqe};
+
+use core::ops::DerefMut;
+
+use self::outstanding::Outstanding;
+use crate::psn::Psn;
+use crate::retry::Retry;
+use crate::rnr::RnrRetry;
+use crate::status::{Fault, WcStatus};
+use crate::window::Window;
+
+/// The send queue has no free slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct QueueFull;
+
+/// The end of a send work request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SendCompletion {
+    /// Its slot, free again when the call returns.
+    pub slot: u32,
+    /// Its `wr_id`.
+    pub wr_id: u64,
+    /// Its operation.
+    pub op: SendOp,
+    /// How it ended.
+    pub status: WcStatus,
+    /// Bytes of the message; 8 for atomics.
+    pub byte_len: u32,
+    /// Whether a completion is wanted on success, too.
+    pub signaled: bool,
+    /// Its `cookie`.
+    pub cookie: u32,
+}
+
+/// What a requester does to the world.
+pub trait RequesterEnv {
+    /// Places `data` at byte `offset` of the scatter list of `slot`: part of a
+    /// READ response, or the 8 bytes (host byte order) of an atomic.
+    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), Fault>;
+
+    /// A work request has ended. Called for each, in order; a completion queue
+    /// entry is due when it was signaled or failed.
+    fn complete(&mut self, completion: &SendCompletion);
+
+    /// Does the local work of `slot`; a failure ends the QP.
+    fn local(&mut self, slot: u32) -> Result<(), WcStatus>;
+
+    /// The QP must go to the error state. Called once, after the completion of
+    /// the culprit and of everything else in the queue.
+    fn fatal(&mut self);
+
+    /// The send queue has drained ([`Requester::set_draining`]).
+    fn sq_drained(&mut self);
+}
+
+/// Counts of what happened, for statistics; all wrap.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RequesterStats {
+    /// Packets sent again.
+    pub retransmitted: u32,
+    /// Timeouts.
+    pub timeouts: u32,
+    /// NAKs for a gap in the sequence.
+    pub sequence_naks: u32,
+    /// RNR NAKs.
+    pub rnr_naks: u32,
+    /// ACKs that showed that a response was lost.
+    pub implied_naks: u32,
+    /// Responses that were not expected (duplicates, stale ones).
+    pub ignored: u32,
+}
+
+/// The life of a requester.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Not configured: nothing moves.
+    Reset,
+    /// Sending.
+    Ready,
+    /// Failed: only flushes.
+    Error,
+}
+
+/// The requester of a QP. See the module's documentation.
+pub struct Requester<Q> {
+    queue: Q,
+    state: State,
+    config: RequesterConfig,
+    /// Slot of the oldest work request.
+    head: u32,
+    /// Work requests in the queue.
+    count: u32,
+    /// Of those, counted from the oldest: have sequence numbers.
+    assigned: u32,
+    /// Of those, counted from the oldest: completely transmitted (again).
+    sent: u32,
+    /// Of the next one: packets transmitted (again).
+    sent_packets: u32,
+    /// Oldest sequence number not acknowledged.
+    una: Psn,
+    /// Next one to transmit.
+    next: Psn,
+    /// Behind the last one ever transmitted; `una <= next <= max`.
+    max: Psn,
+    /// Next one to assign.
+    assign: Psn,
+    /// READs (on the wire) and atomics outstanding in this round.
+    rd_atomic: Outstanding,
+    /// Requests with a response: assigned and done so far, modulo 2^32.
+    responses_due: u32,
+    responses_done: u32,
+    /// Packets and messages since the last request for an ACK.
+    unasked_packets: u32,
+    unasked_messages: u32,
+    window: Window,
+    retry: Retry,
+    rnr_retry: RnrRetry,
+    timeout_ns: Option<u64>,
+    /// When the acknowledge timer expires.
+    ack_deadline: Option<u64>,
+    /// No packet before that time: the responder is not ready.
+    rnr_until: Option<u64>,
+    /// An implied NAK was already acted upon at this number.
+    implied_nak_at: Option<Psn>,
+    /// A message is with the caller (same host).
+    local_slot: Option<u32>,
+    /// Stop before the next work request; whether that was reported.
+    draining: bool,
+    drained: bool,
+    stats: RequesterStats,
+}
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// A requester in reset with `queue.len()` slots (at most 2^24 are used).
+    pub fn new(queue: Q) -> Self {
+        Self {
+            queue,
+            state: State::Reset,
+            config: RequesterConfig::default(),
+            head: 0,
+            count: 0,
+            assigned: 0,
+            sent: 0,
+            sent_packets: 0,
+            una: Psn::new(0),
+            next: Psn::new(0),
+            max: Psn::new(0),
+            assign: Psn::new(0),
+            rd_atomic: Outstanding::new(),
+            responses_due: 0,
+            responses_done: 0,
+            unasked_packets: 0,
+            unasked_messages: 0,
+            window: Window::default(),
+            retry: Retry::default(),
+            rnr_retry: RnrRetry::default(),
+            timeout_ns: None,
+            ack_deadline: None,
+            rnr_until: None,
+            implied_nak_at: None,
+            local_slot: None,
+            draining: false,
+            drained: false,
+            stats: RequesterStats::default(),
+        }
+    }
+
+    /// QP to RESET: forgets everything, work requests included, without
+    /// completions. The queue stays; the next push takes slot 0.
+    pub fn reset(&mut self) {
+        self.state = State::Reset;
+        self.head = 0;
+        self.count = 0;
+        self.assigned = 0;
+        self.sent = 0;
+        self.sent_packets = 0;
+        self.una = Psn::new(0);
+        self.next = self.una;
+        self.max = self.una;
+        self.assign = self.una;
+        self.rd_atomic.clear();
+        self.responses_due = 0;
+        self.responses_done = 0;
+        self.unasked_packets = 0;
+        self.unasked_messages = 0;
+        self.ack_deadline = None;
+        self.rnr_until = None;
+        self.implied_nak_at = None;
+        self.local_slot = None;
+        self.draining = false;
+        self.drained = false;
+    }
+
+    /// QP to RTS: starts with fresh sequence numbers. Work requests pushed
+    /// before are kept and are sent now.
+    pub fn configure(&mut self, config: &RequesterConfig) {
+        self.una = config.sq_psn;
+        self.next = self.una;
+        self.max = self.una;
+        self.assign = self.una;
+        self.window = Window::new(config.mtu, config.max_window);
+        self.state = State::Ready;
+        self.update(config);
+    }
+
+    /// RTS to RTS, SQD to RTS: takes over the timeout, the retry counts and
+    /// `max_rd_atomic`; nothing else changes once the QP is connected.
+    pub fn update(&mut self, config: &RequesterConfig) {
+        self.config = *config;
+        self.retry = Retry::new(config.retry_cnt);
+        self.rnr_retry = RnrRetry::new(config.rnr_retry);
+        self.timeout_ns = if config.service.is_reliable() {
+            crate::retry::timeout_ns(config.timeout)
+        } else {
+            None
+        };
+    }
+
+    /// Free slots.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.capacity().saturating_sub(self.count) as usize
+    }
+
+    /// Queues a work request; returns its slot, below the queue's length.
+    ///
+    /// What is wrong with it shows as its completion status, in order.
+    #[inline]
+    pub fn push(&mut self, wr: SendWr) -> Result<u32, QueueFull> {
+        if self.count >= self.capacity() {
+            return Err(QueueFull);
+        }
+        let slot = self.slot_at(self.count);
+        let wqe = self.queue.get_mut(slot as usize).ok_or(QueueFull)?;
+        *wqe = Wqe {
+            wr,
+            ..Wqe::default()
+        };
+        self.count = self.count.wrapping_add(1);
+        Ok(slot)
+    }
+
+    /// Work requests in the queue, whatever became of them so far.
+    #[inline]
+    pub fn outstanding(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there is something to transmit, blocked or not.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.sent < self.count || (!self.config.service.is_reliable() && self.count != 0)
+    }
+
+    /// Whether packets are on their way that were not answered yet.
+    #[inline]
+    pub fn in_flight(&self) -> bool {
+        self.una != self.max
+    }
+
+    /// The work request in `slot`.
+    #[inline]
+    pub fn wqe(&self, slot: u32) -> Option<&Wqe> {
+        self.queue.get(slot as usize)
+    }
+
+    /// The next sequence number to assign, for QP queries (`sq_psn`).
+    #[inline]
+    pub fn sq_psn(&self) -> Psn {
+        self.assign
+    }
+
+    /// What happened so far.
+    #[inline]
+    pub fn stats(&self) -> &RequesterStats {
+        &self.stats
+    }
+
+    /// Whether it failed ([`RequesterEnv::fatal`] was called, or
+    /// [`Requester::flush`]).
+    #[inline]
+    pub fn is_error(&self) -> bool {
+        self.state == State::Error
+    }
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the responder answered (the completer).
+
+use core::ops::DerefMut;
+
+use super::{Requester, RequesterEnv, SendOp, State, Wqe};
+use crate::opcode::Family;
+use crate::psn::Psn;
+use crate::rnr;
+use crate::status::WcStatus;
+use crate::ud::pkey_matches;
+use crate::wire::{NakCode, Packet, Syndrome};
+
+/// Whether an acknowledgement reached as far as it said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reached {
+    /// Everything before it is done.
+    Yes,
+    /// A request before it still misses its response.
+    ResponseMissing,
+}
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// Takes a packet from the responder; anything else is ignored.
+    #[inline]
+    pub fn handle_response<E: RequesterEnv>(&mut self, packet: &Packet<'_>, now: u64, env: &mut E) {
+        let service = self.config.service;
+        let psn = packet.bth.psn;
+        if self.state != State::Ready
+            || self.local_slot.is_some()
+            || !service.is_reliable()
+            || packet.opcode.transport != service.transport()
+            || !pkey_matches(packet.bth.pkey, self.config.pkey)
+            // Only what is in flight can be answered.
+            || psn.since(self.una) >= self.max.since(self.una)
+        {
+            self.ignore();
+            return;
+        }
+        match packet.opcode.family() {
+            Family::ReadResponse => self.on_read_response(psn, packet.payload, now, env),
+            Family::Ack => match packet.aeth.map(|a| a.syndrome) {
+                Some(Syndrome::Ack(_)) => {
+                    if self.acknowledge(psn.next(), now, env) == Reached::ResponseMissing {
+                        self.on_implied_nak(now, env);
+                    }
+                }
+                Some(Syndrome::Rnr(timer)) => self.on_rnr(psn, timer, now, env),
+                Some(Syndrome::Nak(code)) => self.on_nak(psn, code, now, env),
+                _ => self.ignore(),
+            },
+            Family::AtomicAck => {
+                if let Some(ack) = packet.atomic_ack {
+                    self.on_atomic_ack(psn, ack.original, now, env);
+                }
+            }
+            _ => self.ignore(),
+        }
+    }
+
+    fn ignore(&mut self) {
+        self.stats.ignored = self.stats.ignored.wrapping_add(1);
+    }
+
+    /// Everything before `end` was executed. Requests with a response are only
+    /// done when that has come.
+    fn acknowledge<E: RequesterEnv>(&mut self, end: Psn, now: u64, env: &mut E) -> Reached {
+        let mut progress = 0u32;
+        let mut reached = Reached::Yes;
+        // Every turn but the last completes one work request.
+        for _ in 0..=self.count {
+            let rest = end.since(self.una);
+            let Some(wqe) = self.oldest_assigned() else {
+                break;
+            };
+            if rest == 0 {
+                break;
+            }
+            if wqe.packets == 0 {
+                // Local work; it ran before later requests got their numbers.
+                if !wqe.done {
+                    break;
+                }
+                self.pop(WcStatus::Success, env);
+                continue;
+            }
+            if wqe.wr.op.has_response() {
+                reached = Reached::ResponseMissing;
+                break;
+            }
+            let left = wqe.packets.saturating_sub(self.una.since(wqe.psn));
+            let step = rest.min(left);
+            let to = self.una.add(step);
+            progress = progress.saturating_add(step);
+            if step == left {
+                self.pop(WcStatus::Success, env);
+            }
+            self.advance_una(to);
+        }
+        if progress != 0 {
+            self.on_progress(progress, now);
+            self.settle(env);
+        }
+        reached
+    }
+
+    /// `count` more packets are done with.
+    #[inline]
+    pub(super) fn on_progress(&mut self, count: u32, now: u64) {
+        self.retry.reset();
+        self.rnr_retry.reset();
+        self.rnr_until = None;
+        self.implied_nak_at = None;
+        self.rd_atomic.release(self.una);
+        self.window.on_ack(count, self.una);
+        if self.una == self.max {
+            self.ack_deadline = None;
+        } else {
+            self.start_ack_timer(now);
+        }
+    }
+
+    /// The responder is past a request whose response did not come: ask again.
+    fn on_implied_nak<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        if self.state != State::Ready || self.implied_nak_at == Some(self.una) {
+            return;
+        }
+        self.stats.implied_naks = self.stats.implied_naks.wrapping_add(1);
+        if self.go_back(now, env) {
+            self.implied_nak_at = Some(self.una);
+        }
+    }
+
+    /// Counts a try and transmits again from the oldest unacknowledged number.
+    fn go_back<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> bool {
+        if !self.retry.consume() {
+            self.fail_oldest(WcStatus::RetryExcErr, env);
+            return false;
+        }
+        self.window.on_loss(self.una, self.max);
+        self.rewind();
+        self.start_ack_timer(now);
+        true
+    }
+
+    /// Acknowledges everything before `psn`. Whether `psn` is now the oldest
+    /// number that waits.
+    fn reach<E: RequesterEnv>(&mut self, psn: Psn, now: u64, env: &mut E) -> bool {
+        if self.acknowledge(psn, now, env) == Reached::ResponseMissing {
+            self.on_implied_nak(now, env);
+            return false;
+        }
+        self.state == State::Ready && self.una == psn
+    }
+
+    fn on_nak<E: RequesterEnv>(&mut self, psn: Psn, code: NakCode, now: u64, env: &mut E) {
+        if !self.reach(psn, now, env) {
+            return;
+        }
+        let status = match code {
+            NakCode::PsnSequence => {
+                self.stats.sequence_naks = self.stats.sequence_naks.wrapping_add(1);
+                // Waiting already, or about to transmit that packet again.
+                if self.rnr_until.is_some() || self.next == self.una {
+                    self.ignore();
+                } else {
+                    self.go_back(now, env);
+                }
+                return;
+            }
+            NakCode::InvalidRequest => WcStatus::RemInvReqErr,
+            NakCode::RemoteAccess => WcStatus::RemAccessErr,
+            NakCode::RemoteOperational => WcStatus::RemOpErr,
+        };
+        self.fail_oldest(status, env);
+    }
+
+    fn on_rnr<E: RequesterEnv>(&mut self, psn: Psn, timer: u8, now: u64, env: &mut E) {
+        if !self.reach(psn, now, env) {
+            return;
+        }
+        if self.rnr_until.is_some() {
+            self.ignore();
+            return;
+        }
+        self.wait_not_ready(rnr::delay_ns(timer), now, env);
+    }
+
+    /// The responder has no receive: tries again after `delay` nanoseconds.
+    pub(super) fn wait_not_ready<E: RequesterEnv>(&mut self, delay: u64, now: u64, env: &mut E) {
+        self.stats.rnr_naks = self.stats.rnr_naks.wrapping_add(1);
+        if !self.rnr_retry.consume() {
+            self.fail_oldest(WcStatus::RnrRetryExcErr, env);
+            return;
+        }
+        self.retry.reset();
+        self.rewind();
+        self.rnr_until = Some(now.saturating_add(delay));
+        self.ack_deadline = None;
+    }
+
+    fn on_read_response<E: RequesterEnv>(
+        &mut self,
+        psn: Psn,
+        payload: &[u8],
+        now: u64,
+        env: &mut E,
+    ) {
+        if !self.reach(psn, now, env) {
+            return;
+        }
+        let slot = self.head;
+        let Some(wqe) = self.oldest_assigned() else {
+            return;
+        };
+        match wqe.wr.op {
+            SendOp::Read => {
+                let mtu = self.config.mtu;
+                let index = psn.since(wqe.psn);
+                if payload.len() != mtu.payload(wqe.wr.length, index) as usize {
+                    self.fail_oldest(WcStatus::LocLenErr, env);
+                    return;
+                }
+                if !payload.is_empty() && env.scatter(slot, mtu.offset(index), payload).is_err() {
+                    self.fail_oldest(WcStatus::LocProtErr, env);
+                    return;
+                }
+            }
+            SendOp::AtomicWrite | SendOp::Flush if payload.is_empty() => {}
+            _ => {
+                self.bad_response(env);
+                return;
+            }
+        }
+        self.on_response_done(psn, now, env);
+    }
+
+    fn on_atomic_ack<E: RequesterEnv>(&mut self, psn: Psn, original: u64, now: u64, env: &mut E) {
+        if !self.reach(psn, now, env) {
+            return;
+        }
+        let slot = self.head;
+        match self.oldest_assigned().map(|w| w.wr.op) {
+            Some(SendOp::CmpSwap | SendOp::FetchAdd) => {}
+            Some(_) => {
+                self.bad_response(env);
+                return;
+            }
+            None => return,
+        }
+        if env.scatter(slot, 0, &original.to_ne_bytes()).is_err() {
+            self.fail_oldest(WcStatus::LocProtErr, env);
+            return;
+        }
+        self.on_response_done(psn, now, env);
+    }
+
+    /// One packet of the response of the oldest request was taken.
+    #[inline]
+    fn on_response_done<E: RequesterEnv>(&mut self, psn: Psn, now: u64, env: &mut E) {
+        let to = psn.next();
+        let is_done = self
+            .oldest_assigned()
+            .is_some_and(|w| to.since(w.psn) >= w.packets);
+        if is_done {
+            self.pop(WcStatus::Success, env);
+        }
+        self.advance_una(to);
+        self.on_progress(1, now);
+        if is_done {
+            self.settle(env);
+        }
+    }
+
+    /// A response of another kind than the request: the peer is broken, unless
+    /// the request has none, when the packet is a stray.
+    fn bad_response<E: RequesterEnv>(&mut self, env: &mut E) {
+        if self
+            .oldest_assigned()
+            .is_some_and(|w| w.wr.op.has_response())
+        {
+            self.fail_oldest(WcStatus::BadRespErr, env);
+        } else {
+            self.ignore();
+        }
+    }
+}

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The next packet to send.
+
+use core::ops::DerefMut;
+
+use super::{Requester, RequesterEnv, SendOp, State, Wqe};
+use crate::opcode::{Opcode, Operation};
+use crate::psn::Psn;
+use crate::status::WcStatus;
+use crate::wire::{pad, AtomicEth, Bth, Feth, HeaderBuf, Ieth, ImmDt, Reth, XrcEth};
+
+/// Messages that may go without asking for an ACK as long as more follow.
+const MAX_UNASKED_MESSAGES: u32 = 16;
+
+/// Packets that may go without asking for an ACK.
+const MAX_UNASKED_PACKETS: u32 = 64;
+
+/// The payload of a packet: bytes of the work request in `slot`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Payload {
+    /// Slot of the work request.
+    pub slot: u32,
+    /// Where in its message.
+    pub offset: u32,
+    /// How many bytes; not 0.
+    pub len: u32,
+}
+
+/// A packet to send: headers, payload, pad bytes, and the invariant CRC that
+/// the caller computes.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit {
+    /// All transport headers.
+    pub header: HeaderBuf,
+    /// What to gather behind them.
+    pub payload: Option<Payload>,
+    /// Zero bytes behind the payload, 0 to 3.
+    pub pad: u8,
+    /// The next packet polled, if it is polled now, goes on with the same
+    /// message: packets up to the first without this flag can share one
+    /// segmented buffer, the last being the short one.
+    pub more: bool,
+}
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// The next packet to send, or `None` when there is none for now.
+    ///
+    /// Runs local work whose turn has come, and completes what UC has sent;
+    /// so poll until `None`.
+    #[inline]
+    pub fn poll_transmit<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
+        if self.state != State::Ready || self.local_slot.is_some() || !self.is_wait_over(now) {
+            return None;
+        }
+        let slot = self.next_request(env)?;
+        let op = self.wqe(slot)?.wr.op;
+        let transmit = match op {
+            SendOp::Read => self.read_packet(slot),
+            _ if op.has_response() => self.atomic_packet(slot),
+            _ => self.data_packet(slot),
+        }?;
+        if self.ack_deadline.is_none() {
+            self.start_ack_timer(now);
+        }
+        Some(transmit)
+    }
+
+    /// The slot of the request at the transmit cursor, ready to send a packet.
+    pub(super) fn next_request<E: RequesterEnv>(&mut self, env: &mut E) -> Option<u32> {
+        if !self.config.service.is_reliable() {
+            self.retire_sent(env);
+        }
+        // Every turn but the last passes one work request.
+        for _ in 0..=self.count {
+            if self.sent >= self.count {
+                break;
+            }
+            let slot = self.slot_at(self.sent);
+            if self.sent >= self.assigned {
+                if self.draining {
+                    self.probe();
+                    if self.sent >= self.assigned {
+                        break;
+                    }
+                    continue;
+                }
+                self.assign(slot);
+            }
+            let wqe = *self.queue.get(slot as usize)?;
+            if wqe.fault.is_some() {
+                if self.sent == 0 {
+                    self.settle(env);
+                    return None;
+                }
+                self.probe();
+                if self.sent != 0 && self.slot_at(self.sent) == slot {
+                    return None;
+                }
+                continue;
+            }
+            if wqe.wr.op != SendOp::Local {
+                if self.sent_packets == 0 && self.is_fenced(&wqe) {
+                    self.probe();
+                    return None;
+                }
+                return Some(slot);
+            }
+            if !wqe.done {
+                if self.is_fenced(&wqe) {
+                    return None;
+                }
+                let result = env.local(slot);
+                let stored = self.queue.get_mut(slot as usize)?;
+                match result {
+                    Ok(()) => stored.done = true,
+                    Err(status) => {
+                        stored.fault = Some(status);
+                        continue;
+                    }
+                }
+            }
+            self.sent = self.sent.wrapping_add(1);
+            self.sent_packets = 0;
+            self.settle(env);
+            if self.state != State::Ready {
+                return None;
+            }
+        }
+        self.report_drained(env);
+        None
+    }
+
+    /// UC: completes what was transmitted.
+    pub(super) fn retire_sent<E: RequesterEnv>(&mut self, env: &mut E) {
+        while self.sent != 0 {
+            self.pop(WcStatus::Success, env);
+        }
+        self.una = self.next;
+        self.max = self.next;
+        self.ack_deadline = None;
+    }
+
+    /// Packets that may still be put in flight.
+    #[inline]
+    fn window_room(&self) -> u32 {
+        if self.config.service.is_reliable() {
+            self.window
+                .packets()
+                .saturating_sub(self.next.since(self.una))
+        } else {
+            u32::MAX
+        }
+    }
+
+    /// Whether a packet of another message can be sent right behind the last
+    /// packet of the present one, with `room` left in the window.
+    #[inline]
+    fn another_follows(&self, room: u32) -> bool {
+        let next = self.sent.wrapping_add(1);
+        if room == 0 || next >= self.count || (self.draining && next >= self.assigned) {
+            return false;
+        }
+        let Some(wqe) = self.wqe(self.slot_at(next)) else {
+            return false;
+        };
+        wqe.fault.is_none()
+            && !wqe.wr.fence
+            && !wqe.wr.op.has_response()
+            && wqe.wr.op != SendOp::Local
+            && wqe
+                .wr
+                .check(self.config.service, self.config.max_rd_atomic)
+                .is_ok()
+    }
+
+    /// Moves the cursor over `count` packets of the present message.
+    #[inline]
+    fn passed(&mut self, count: u32, is_last: bool) {
+        let was_sent = self.max.since(self.una) > self.next.since(self.una);
+        self.next = self.next.add(count);
+        if self.next.since(self.una) > self.max.since(self.una) {
+            self.max = self.next;
+        }
+        if was_sent {
+            self.stats.retransmitted = self.stats.retransmitted.wrapping_add(1);
+        }
+        if is_last {
+            self.sent = self.sent.wrapping_add(1);
+            self.sent_packets = 0;
+        } else {
+            self.sent_packets = self.sent_packets.wrapping_add(count);
+        }
+    }
+
+    /// Starts a packet: base transport header and, for XRC, the SRQ number.
+    #[inline]
+    fn begin(&self, operation: Operation, wqe: &Wqe, bits: Bits, psn: Psn) -> HeaderBuf {
+        let mut header = HeaderBuf::new();
+        let transport = self.config.service.transport();
+        Bth {
+            opcode: Opcode::new(transport, operation).to_byte(),
+            solicited: bits.solicited,
+            mig_req: true,
+            pad: bits.pad,
+            pkey: self.config.pkey,
+            dest_qpn: self.config.dest_qpn,
+            ack_req: bits.ack_req,
+            psn,
+            ..Bth::default()
+        }
+        .emit(&mut header);
+        if transport == crate::opcode::Transport::Xrc {
+            XrcEth { srqn: wqe.wr.srqn }.emit(&mut header);
+        }
+        header
+    }
+
+    /// A packet of a SEND or a WRITE.
+    #[inline]
+    fn data_packet(&mut self, slot: u32) -> Option<Transmit> {
+        let room = self.window_room();
+        if room == 0 {
+            self.window.on_limited();
+            return None;
+        }
+        let room = room.saturating_sub(1);
+        let wqe = *self.queue.get(slot as usize)?;
+        let (wr, mtu) = (&wqe.wr, self.config.mtu);
+        let index = self.sent_packets;
+        let is_first = index == 0;
+        let is_last = index.wrapping_add(1) >= wqe.packets;
+        let len = mtu.payload(wr.length, index);
+        let pad = pad(len);
+        let is_imm = matches!(wr.op, SendOp::SendImm | SendOp::WriteImm);
+        let raises_event = !matches!(wr.op, SendOp::Write);
+
+        let ack_req = self.config.service.is_reliable() && self.must_ask(is_last, room);
+        let bits = Bits {
+            solicited: is_last && wr.solicited && raises_event,
+            ack_req,
+            pad,
+        };
+        let mut header = self.begin(wr.op.operation(is_first, is_last), &wqe, bits, self.next);
+        if is_first && matches!(wr.op, SendOp::Write | SendOp::WriteImm) {
+            Reth {
+                va: wr.remote_addr,
+                rkey: wr.rkey,
+                len: wr.length,
+            }
+            .emit(&mut header);
+        }
+        if is_last && is_imm {
+            ImmDt { raw: wr.imm }.emit(&mut header);
+        }
+        if is_last && wr.op == SendOp::SendInv {
+            Ieth {
+                rkey: wr.invalidate_rkey,
+            }
+            .emit(&mut header);
+        }
+        self.passed(1, is_last);
+        Some(Transmit {
+            header,
+            payload: (len != 0).then_some(Payload {
+                slot,
+                offset: mtu.offset(index),
+                len,
+            }),
+            pad,
+            more: !is_last && room != 0,
+        })
+    }
+
+    /// Whether the next packet must ask for an ACK.
+    #[inline]
+    fn must_ask(&mut self, is_last: bool, room: u32) -> bool {
+        self.unasked_packets = self.unasked_packets.wrapping_add(1);
+        if is_last {
+            self.unasked_messages = self.unasked_messages.wrapping_add(1);
+        }
+        let many = (self.window.packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
+        let ask = room == 0
+            || self.unasked_packets >= many
+            || (is_last
+                && (self.unasked_messages >= MAX_UNASKED_MESSAGES || !self.another_follows(room)));
+        if ask {
+            self.unasked_packets = 0;
+            self.unasked_messages = 0;
+        }
+        ask
+    }
+
+    /// A READ request for as much of the message as the window admits.
+    fn read_packet(&mut self, slot: u32) -> Option<Transmit> {
+        if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
+            self.probe();
+            return None;
+        }
+        let wqe = *self.queue.get(slot as usize)?;
+        let window = self.window.packets();
+        let share = if self.config.max_rd_atomic > 1 {
+            window >> 1
+        } else {
+            window
+        };
+        // A power of two, so that pieces of a piece end where the piece ends: a
+        // responder only repeats what lies within one request.
+        let current = 1u32 << share.max(1).ilog2();
+        let resent = self.max.since(self.una) > self.next.since(self.una);
+        let chunk = if resent && wqe.chunk != 0 {
+            current.min(wqe.chunk)
+        } else {
+            current
+        };
+        let index = self.sent_packets;
+        let end = (index | chunk.wrapping_sub(1))
+            .wrapping_add(1)
+            .min(wqe.packets);
+        let count = end.saturating_sub(index);
+        let in_flight = self.next.since(self.una);
+        if in_flight != 0 && in_flight.saturating_add(count) > window {
+            self.window.on_limited();
+            self.probe();
+            return None;
+        }
+        if let Some(wqe) = self.queue.get_mut(slot as usize) {
+            if wqe.chunk == 0 || wqe.chunk > chunk {
+                wqe.chunk = chunk;
+            }
+        }
+        let mtu = self.config.mtu;
+        let offset = mtu.offset(index);
+        let header = self.rdma_request(Operation::ReadRequest, &wqe, |wr| Reth {
+            va: wr.remote_addr.wrapping_add(u64::from(offset)),
+            rkey: wr.rkey,
+            len: wr.length.saturating_sub(offset).min(mtu.offset(count)),
+        });
+        self.rd_atomic.push(self.next.add(count));
+        self.passed(count, end >= wqe.packets);
+        Some(Transmit {
+            header,
+            payload: None,
+            pad: 0,
+            more: false,
+        })
+    }
+
+    /// A request with a response of one packet.
+    fn atomic_packet(&mut self, slot: u32) -> Option<Transmit> {
+        if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
+            self.probe();
+            return None;
+        }
+        if self.window_room() == 0 {
+            self.window.on_limited();
+            self.probe();
+            return None;
+        }
+        let wqe = *self.queue.get(slot as usize)?;
+        let op = wqe.wr.op;
+        let operation = op.operation(true, true);
+        let header = match op {
+            SendOp::AtomicWrite => self.rdma_request(operation, &wqe, |wr| Reth {
+                va: wr.remote_addr,
+                rkey: wr.rkey,
+                len: 8,
+            }),
+            SendOp::Flush => self.rdma_request(operation, &wqe, |wr| Reth {
+                va: wr.remote_addr,
+                rkey: wr.rkey,
+                len: wr.length,
+            }),
+            _ => {
+                let wr = &wqe.wr;
+                let mut header = self.begin(operation, &wqe, Bits::ASK, self.next);
+                let (swap_add, compare) = match op {
+                    SendOp::CmpSwap => (wr.swap, wr.compare_add),
+                    _ => (wr.compare_add, 0),
+                };
+                AtomicEth {
+                    va: wr.remote_addr,
+                    rkey: wr.rkey,
+                    swap_add,
+                    compare,
+                }
+                .emit(&mut header);
+                header
+            }
+        };
+        self.unasked_packets = 0;
+        self.unasked_messages = 0;
+        self.rd_atomic.push(self.next.next());
+        self.passed(1, true);
+        Some(Transmit {
+            header,
+            payload: (op == SendOp::AtomicWrite).then_some(Payload {
+                slot,
+                offset: 0,
+                len: 8,
+            }),
+            pad: 0,
+            more: false,
+        })
+    }
+
+    /// The headers of a request with an RDMA header and a response.
+    fn rdma_request(
+        &mut self,
+        operation: Operation,
+        wqe: &Wqe,
+        reth: impl FnOnce(&super::SendWr) -> Reth,
+    ) -> HeaderBuf {
+        let mut header = self.begin(operation, wqe, Bits::ASK, self.next);
+        if operation == Operation::Flush {
+            Feth {
+                placement: wqe.wr.flush_placement,
+                level: wqe.wr.flush_level,
+            }
+            .emit(&mut header);
+        }
+        reth(&wqe.wr).emit(&mut header);
+        self.unasked_packets = 0;
+        self.unasked_messages = 0;
+        header
+    }
+}
+
+/// The variable bits of the base transport header.
+#[derive(Clone, Copy)]
+struct Bits {
+    solicited: bool,
+    ack_req: bool,
+    pad: u8,
+}
+
+impl Bits {
+    /// A request that wants its answer.
+    const ASK: Self = Self {
+        solicited: false,
+        ack_req: true,
+        pad: 0,
+    };
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a responder asks of, and does to, the world.
+
+use crate::status::{Fault, WcStatus};
+use crate::wire::HeaderBuf;
+
+/// Why there is no receive work request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReceiveError {
+    /// None is posted.
+    Empty,
+    /// No XRC shared receive queue has that number.
+    InvalidSrq,
+    /// The shared receive queue belongs to another XRC domain.
+    WrongDomain,
+    /// A work request was there but makes no sense. It counts as taken.
+    Fault,
+}
+
+/// Why bytes could not be placed in the current receive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScatterError {
+    /// The scatter list ends before the message.
+    TooLong,
+    /// A local key does not admit the access.
+    Protection,
+}
+
+/// The message that a receive was for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum RecvOp {
+    /// SEND in any form.
+    #[default]
+    Send,
+    /// WRITE with immediate data.
+    WriteImm,
+}
+
+/// The end of the current receive.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct RecvCompletion {
+    /// What it was consumed by.
+    pub op: RecvOp,
+    /// How it ended.
+    pub status: WcStatus,
+    /// Bytes of the message (of a WRITE with immediate data, too).
+    pub byte_len: u32,
+    /// Immediate data, the bits as the verbs carry them.
+    pub imm: Option<u32>,
+    /// The key that was invalidated.
+    pub invalidated: Option<u32>,
+    /// The sender wants an event to be raised.
+    pub solicited: bool,
+}
+
+/// What a remote operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessKind {
+    /// WRITE.
+    Write,
+    /// READ.
+    Read,
+    /// FLUSH; the level tells whether it is about the range or the region.
+    Flush {
+        /// The data must reach persistent memory.
+        persistent: bool,
+        /// The whole memory region, whatever the range.
+        whole_region: bool,
+    },
+}
+
+/// A range of memory that a remote operation names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RemoteAccess {
+    /// Remote key (ours, as the requester names it).
+    pub rkey: u32,
+    /// Virtual address; with `len` it may run past the end of the address
+    /// space: check.
+    pub va: u64,
+    /// Bytes.
+    pub len: u32,
+    /// What for.
+    pub kind: AccessKind,
+    /// XRC: the shared receive queue whose protection domain counts.
+    pub srqn: Option<u32>,
+}
+
+/// An operation on 8 aligned bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AtomicOp {
+    /// Stores `swap` if the memory holds `compare`.
+    CmpSwap {
+        /// Value to compare with, host byte order.
+        compare: u64,
+        /// Value to store, host byte order.
+        swap: u64,
+    },
+    /// Adds.
+    FetchAdd {
+        /// Value to add, host byte order.
+        add: u64,
+    },
+    /// Stores 8 bytes at once; the value returned does not count. Needs the
+    /// right to write, not the right to atomics.
+    Write {
+        /// The bytes as they shall lie in memory, read as a host integer.
+        value: u64,
+    },
+}
+
+/// Affiliated asynchronous events.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QpEvent {
+    /// The first request has arrived (`IB_EVENT_COMM_EST`); only due while the
+    /// QP is in RTR.
+    CommEst,
+    /// A remote access was refused, or an SRQ number (`IB_EVENT_QP_ACCESS_ERR`).
+    AccessErr,
+    /// An invalid request has arrived (`IB_EVENT_QP_REQ_ERR`).
+    ReqErr,
+}
+
+/// What a responder does to the world.
+pub trait ResponderEnv {
+    /// Takes a receive work request (of XRC SRQ `srqn`) and makes it the
+    /// current one. There is no current one at that moment.
+    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError>;
+
+    /// XRC requests that take no receive: whether `srqn` is an XRC SRQ of the
+    /// domain. Never [`ReceiveError::Empty`].
+    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError>;
+
+    /// Places `data` at byte `offset` of the current receive.
+    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError>;
+
+    /// The current receive has ended; there is none afterwards.
+    fn complete_receive(&mut self, completion: &RecvCompletion);
+
+    /// Whether the range may be accessed. Asked once a message, at its start;
+    /// never for ranges of length 0.
+    fn check_remote(&mut self, access: &RemoteAccess) -> Result<(), Fault>;
+
+    /// Writes `data` (part of a range that was checked: check again, keys can
+    /// go at any time).
+    fn remote_write(
+        &mut self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        data: &[u8],
+    ) -> Result<(), Fault>;
+
+    /// Checks and executes an atomic at `va`, a multiple of eight; returns what
+    /// the memory held.
+    fn atomic(&mut self, srqn: Option<u32>, rkey: u32, va: u64, op: AtomicOp)
+        -> Result<u64, Fault>;
+
+    /// Invalidates a key of ours on behalf of the remote side.
+    fn invalidate(&mut self, rkey: u32) -> Result<(), Fault>;
+
+    /// Sends a packet that consists of `header` only.
+    fn reply(&mut self, header: &HeaderBuf);
+
+    /// Raises an event.
+    fn event(&mut self, event: QpEvent);
+
+    /// The QP must go to the error state. Called once. What
+    /// [`super::Responder::poll_response`] still returns must be sent: it ends
+    /// with the refusal.
+    fn fatal(&mut self);
+}

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The responder: executes requests, answers them.
+//!
+//! One per QP with a receive side (RC, UC, XRC target). The caller lends
+//! [`Resource`]s, as many as READs and atomics may be outstanding.
+//!
+//! # How to drive it
+//!
+//! - [`Responder::handle_request`] for each packet from the requester, then
+//!   [`Responder::end_of_run`] when no further packet is at hand: that sends the
+//!   ACK for all of them.
+//! - [`Responder::poll_response`] until it returns `None`, or for as long as
+//!   the budget lasts: READ data, and what has to wait behind it. When the
+//!   memory cannot be read, call [`Responder::response_fault`] and drop the
+//!   packet.
+//! - [`Responder::abort`] when the QP goes to the error state for another
+//!   reason.
+//!
+//! The *current receive* is a work request that the caller has taken off a
+//! receive queue when asked ([`ResponderEnv::take_receive`]) and keeps until
+//! [`ResponderEnv::complete_receive`].
+//!
+//! # Same host
+//!
+//! [`Responder::local_request`] checks and prepares a whole message,
+//! [`Responder::local_finish`] ends it; packets that arrive in between are
+//! dropped, as if lost.
+
+mod atomic;
+mod config;
+mod duplicate;
+mod env;
+mod local;
+mod nak;
+mod read;
+mod request;
+mod resource;
+mod send;
+mod write;
+
+pub use config::{Access, ResponderConfig, Service};
+pub use env::{
+    AccessKind, AtomicOp, QpEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
+    ResponderEnv, ScatterError,
+};
+pub use local::{LocalOutcome, LocalPlan};
+pub use read::{RemoteSlice, Response};
+pub use resource::Resource;
+
+use core::ops::DerefMut;
+
+use self::nak::{Gap, Refused};
+use crate::psn::Psn;
+use crate::status::WcStatus;
+use crate::wire::Syndrome;
+
+/// Counts of what happened, for statistics; all wrap.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct ResponderStats {
+    /// Requests that had been executed before.
+    pub duplicates: u32,
+    /// Requests that came too early.
+    pub out_of_sequence: u32,
+    /// RNR NAKs sent.
+    pub rnr_naks: u32,
+    /// Requests refused for good.
+    pub refused: u32,
+    /// Packets not for this responder, or in no state to take them.
+    pub ignored: u32,
+    /// ACKs put off because READ data goes first.
+    pub acks_deferred: u32,
+}
+
+/// The life of a responder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Not configured.
+    Reset,
+    /// Executing requests.
+    Ready,
+    /// Refused a request: sends what is still to be sent, takes nothing.
+    Closing,
+}
+
+/// A message of several packets of which some have come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Message {
+    /// Between messages.
+    None,
+    /// A SEND; so many bytes have come.
+    Send { received: u32, srqn: Option<u32> },
+    /// A WRITE.
+    Write {
+        received: u32,
+        total: u32,
+        va: u64,
+        rkey: u32,
+        srqn: Option<u32>,
+    },
+}
+
+/// The responder of a QP. See the module's documentation.
+pub struct Responder<R> {
+    resources: R,
+    state: State,
+    config: ResponderConfig,
+    /// The sequence number expected next.
+    epsn: Psn,
+    /// Messages completed, modulo 2^24.
+    msn: u32,
+    message: Message,
+    /// There is a current receive, of this SRQ.
+    receive: Option<Option<u32>>,
+    /// Whether the gap before the expected number was reported.
+    gap: Gap,
+    /// An ACK for everything before `epsn` is due.
+    ack_owed: bool,
+    /// That ACK may go as soon as nothing is pending.
+    ack_released: bool,
+    /// A NAK that waits behind READ data.
+    nak_owed: Option<Syndrome>,
+    /// Not one request has come so far.
+    is_fresh: bool,
+    /// A message is with the caller (same host).
+    is_local_open: bool,
+    /// The oldest resource, how many there are, how many have packets to send,
+    /// and the one being sent.
+    oldest_resource: u32,
+    resource_count: u32,
+    pending: u32,
+    current_resource: Option<u32>,
+    /// Of the packet polled last.
+    last_response: Psn,
+    stats: ResponderStats,
+}
+
+impl<R: DerefMut<Target = [Resource]>> Responder<R> {
+    /// A responder in reset.
+    pub fn new(resources: R) -> Self {
+        Self {
+            resources,
+            state: State::Reset,
+            config: ResponderConfig::default(),
+            epsn: Psn::new(0),
+            msn: 0,
+            message: Message::None,
+            receive: None,
+            gap: Gap::None,
+            ack_owed: false,
+            ack_released: false,
+            nak_owed: None,
+            is_fresh: false,
+            is_local_open: false,
+            oldest_resource: 0,
+            resource_count: 0,
+            pending: 0,
+            current_resource: None,
+            last_response: Psn::new(0),
+            stats: ResponderStats::default(),
+        }
+    }
+
+    /// QP to RESET: forgets everything, the current receive included (the
+    /// caller drops it without completion).
+    pub fn reset(&mut self) {
+        self.state = State::Reset;
+        self.msn = 0;
+        self.message = Message::None;
+        self.receive = None;
+        self.gap = Gap::None;
+        self.ack_owed = false;
+        self.ack_released = false;
+        self.nak_owed = None;
+        self.is_fresh = false;
+        self.is_local_open = false;
+        self.clear_resources();
+    }
+
+    /// QP to RTR.
+    pub fn configure(&mut self, config: &ResponderConfig) {
+        self.reset();
+        self.config = *config;
+        self.epsn = config.rq_psn;
+        self.is_fresh = true;
+        self.state = State::Ready;
+    }
+
+    /// Takes over the rights of the remote side and the RNR timer; nothing else
+    /// changes once the QP is connected.
+    pub fn update(&mut self, access: Access, min_rnr_timer: u8) {
+        self.config.access = access;
+        self.config.min_rnr_timer = min_rnr_timer;
+    }
+
+    /// Between messages, with nothing to send.
+    pub fn is_idle(&self) -> bool {
+        self.message == Message::None
+            && self.pending == 0
+            && self.nak_owed.is_none()
+            && !self.ack_owed
+            && !self.is_local_open
+    }
+
+    /// Whether requests are executed.
+    pub fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// Whether [`Responder::poll_response`] has something.
+    #[inline]
+    pub fn has_response(&self) -> bool {
+        self.pending != 0 || self.nak_owed.is_some() || (self.ack_owed && self.ack_released)
+    }
+
+    /// Whether there is a current receive.
+    pub fn has_receive(&self) -> bool {
+        self.receive.is_some()
+    }
+
+    /// The sequence number expected next, for QP queries (`rq_psn`).
+    pub fn rq_psn(&self) -> Psn {
+        self.epsn
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &ResponderStats {
+        &self.stats
+    }
+
+    /// QP to ERROR from outside: drops what is under way. The current receive
+    /// ends with a flush error; the rest of the queue is the caller's.
+    pub fn abort<E: ResponderEnv>(&mut self, env: &mut E) {
+        self.state = State::Closing;
+        self.message = Message::None;
+        self.is_local_open = false;
+        self.ack_owed = false;
+        self.nak_owed = None;
+        self.clear_resources();
+        self.drop_receive(WcStatus::WrFlushErr, env);
+    }
+
+    /// Ends the current receive, if there is one, without a message.
+    fn drop_receive<E: ResponderEnv>(&mut self, status: WcStatus, env: &mut E) -> bool {
+        if self.receive.take().is_none() {
+            return false;
+        }
+        env.complete_receive(&RecvCompletion {
+            status,
+            ..RecvCompletion::default()
+        });
+        true
+    }
+
+    /// Makes sure that there is a current receive of the right queue.
+    fn take_receive<E: ResponderEnv>(
+        &mut self,
+        srqn: Option<u32>,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        match self.receive {
+            // Kept from a message that broke off.
+            Some(of) if of == srqn => return Ok(()),
+            Some(_) => {
+                self.drop_receive(WcStatus::WrFlushErr, env);
+            }
+            None => {}
+        }
+        match env.take_receive(srqn) {
+            Ok(()) => {
+                self.receive = Some(srqn);
+                Ok(())
+            }
+            Err(ReceiveError::Empty) => Err(Refused::Rnr),
+            Err(ReceiveError::Fault) => {
+                self.receive = Some(srqn);
+                Err(Refused::OPERATION)
+            }
+            Err(ReceiveError::InvalidSrq | ReceiveError::WrongDomain) => Err(Refused::SRQ),
+        }
+    }
+
+    /// XRC: the SRQ number of a request that takes no receive.
+    fn check_srqn<E: ResponderEnv>(
+        &mut self,
+        srqn: Option<u32>,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        match srqn {
+            Some(n) if env.check_xrc(n).is_err() => Err(Refused::SRQ),
+            _ => Ok(()),
+        }
+    }
+
+    /// `count` sequence numbers were executed.
+    #[inline]
+    fn advance(&mut self, count: u32) {
+        self.epsn = self.epsn.add(count);
+        self.gap = Gap::None;
+        self.nak_owed = None;
+    }
+
+    /// A message was completed.
+    #[inline]
+    fn count_message(&mut self) {
+        self.msn = self.msn.wrapping_add(1) & Psn::MASK;
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! RDMA READ: the request, and its response packet by packet.
+
+use core::ops::DerefMut;
+
+use super::nak::Refused;
+use super::{AccessKind, QpEvent, RemoteAccess, Resource, Responder, ResponderEnv, State};
+use crate::mtu::MAX_MESSAGE;
+use crate::opcode::{Operation, Position};
+use crate::wire::{pad, HeaderBuf, NakCode, Packet, Syndrome};
+use crate::xrc::srqn_of;
+
+/// Bytes of the responder's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RemoteSlice {
+    /// The key that the requester named.
+    pub rkey: u32,
+    /// Virtual address.
+    pub va: u64,
+    /// Bytes; not 0.
+    pub len: u32,
+    /// XRC: the shared receive queue whose protection domain counts.
+    pub srqn: Option<u32>,
+}
+
+/// A packet for the requester: headers, payload, pad bytes, and the invariant
+/// CRC that the caller computes.
+#[derive(Clone, Copy, Debug)]
+pub struct Response {
+    /// All transport headers.
+    pub header: HeaderBuf,
+    /// What to copy behind them; to be checked again.
+    pub payload: Option<RemoteSlice>,
+    /// Zero bytes behind the payload, 0 to 3.
+    pub pad: u8,
+    /// The next packet polled goes on with the same response.
+    pub more: bool,
+}
+
+impl<R: DerefMut<Target = [Resource]>> Responder<R> {
+    pub(super) fn execute_read<E: ResponderEnv>(
+        &mut self,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        let reth = packet.reth.ok_or(Refused::INVALID)?;
+        if !self.config.access.remote_read || reth.len > MAX_MESSAGE || packet.payload_len() != 0 {
+            return Err(Refused::INVALID);
+        }
+        self.check_resource().map_err(|_| Refused::INVALID)?;
+        let srqn = srqn_of(packet);
+        self.check_srqn(srqn, env)?;
+        self.check_read(srqn, reth.rkey, reth.va, reth.len, env)?;
+        self.count_message();
+        let packets = self.config.mtu.packets(reth.len);
+        let mut resource = Resource {
+            operation: Operation::ReadRequest,
+            psn: self.epsn,
+            packets,
+            va: reth.va,
+            rkey: reth.rkey,
+            len: reth.len,
+            srqn,
+            msn: self.msn,
+            ..Resource::default()
+        };
+        resource.run_all();
+        self.push_resource(resource);
+        self.advance(packets);
+        Ok(())
+    }
+
+    /// Checks the whole range of a READ; nothing is checked when it is empty.
+    pub(super) fn check_read<E: ResponderEnv>(
+        &mut self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        len: u32,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        if len == 0 {
+            return Ok(());
+        }
+        env.check_remote(&RemoteAccess {
+            rkey,
+            va,
+            len,
+            kind: AccessKind::Read,
+            srqn,
+        })
+        .map_err(|_| Refused::ACCESS)
+    }
+
+    /// The next packet for the requester that had to wait: READ data, results
+    /// of atomics behind READ data, then the ACK or NAK behind them.
+    #[inline]
+    pub fn poll_response(&mut self, _now: u64) -> Option<Response> {
+        let Some(index) = self.oldest_pending() else {
+            return self.poll_answer().map(|header| Response {
+                header,
+                payload: None,
+                pad: 0,
+                more: false,
+            });
+        };
+        let mtu = self.config.mtu;
+        let resource = self.resources.get_mut(index as usize)?;
+        let at = resource.next;
+        resource.next = at.wrapping_add(1);
+        let resource = *resource;
+        let is_done = !resource.is_pending();
+        if is_done {
+            self.pending = self.pending.wrapping_sub(1);
+            self.current_resource = None;
+        }
+        let psn = resource.psn.add(at);
+        self.last_response = psn;
+        if resource.next >= resource.packets {
+            if let Some(r) = self.resources.get_mut(index as usize) {
+                r.is_answered = true;
+            }
+        }
+        if psn.next() == self.epsn {
+            // It acknowledges everything there is.
+            self.ack_owed = false;
+        }
+        if resource.operation != Operation::ReadRequest {
+            return Some(Response {
+                header: self.atomic_answer(&resource),
+                payload: None,
+                pad: 0,
+                more: false,
+            });
+        }
+        let offset = mtu.offset(at);
+        let len = resource.end_byte.saturating_sub(offset).min(mtu.bytes());
+        let position = Position::of(
+            at.wrapping_sub(resource.start),
+            resource.end.wrapping_sub(resource.start),
+        );
+        let operation = match position {
+            Position::First => Operation::ReadResponseFirst,
+            Position::Middle => Operation::ReadResponseMiddle,
+            Position::Last => Operation::ReadResponseLast,
+            Position::Only => Operation::ReadResponseOnly,
+        };
+        let pad = pad(len);
+        let mut header = self.begin(operation, psn, pad);
+        if position != Position::Middle {
+            Self::positive(resource.msn).emit(&mut header);
+        }
+        Some(Response {
+            header,
+            payload: (len != 0).then_some(RemoteSlice {
+                rkey: resource.rkey,
+                va: resource.va.wrapping_add(u64::from(offset)),
+                len,
+                srqn: resource.srqn,
+            }),
+            pad,
+            more: !is_done,
+        })
+    }
+
+    /// The memory of the READ response just polled cannot be read any more:
+    /// refuses the rest of it and ends the connection.
+    pub fn response_fault<E: ResponderEnv>(&mut self, env: &mut E) {
+        if self.state == State::Reset {
+            return;
+        }
+        let header = self.answer(self.last_response, Syndrome::Nak(NakCode::RemoteAccess));
+        let was_ready = self.state == State::Ready;
+        self.clear_resources();
+        self.ack_owed = false;
+        self.nak_owed = None;
+        env.reply(&header);
+        if was_ready {
+            self.drop_receive(crate::status::WcStatus::WrFlushErr, env);
+            env.event(QpEvent::AccessErr);
+            self.stats.refused = self.stats.refused.wrapping_add(1);
+            self.state = State::Closing;
+            self.message = super::Message::None;
+            self.is_local_open = false;
+            env.fatal();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests: sequence, duplicates, the order of operations.
+
+use core::ops::DerefMut;
+
+use super::nak::Refused;
+use super::{Message, QpEvent, Resource, Responder, ResponderEnv, State};
+use crate::opcode::{Family, Position};
+use crate::ud::pkey_matches;
+use crate::wire::Packet;
+
+impl<R: DerefMut<Target = [Resource]>> Responder<R> {
+    /// Takes a packet from the requester; anything else is ignored.
+    #[inline]
+    pub fn handle_request<E: ResponderEnv>(&mut self, packet: &Packet<'_>, now: u64, env: &mut E) {
+        let service = self.config.service;
+        if self.state != State::Ready
+            || self.is_local_open
+            || packet.opcode.transport != service.transport()
+            || packet.opcode.is_response()
+            || !pkey_matches(packet.bth.pkey, self.config.pkey)
+        {
+            self.stats.ignored = self.stats.ignored.wrapping_add(1);
+            return;
+        }
+        if self.is_fresh {
+            self.is_fresh = false;
+            env.event(QpEvent::CommEst);
+        }
+        if !service.is_reliable() {
+            self.handle_unreliable(packet, env);
+            return;
+        }
+        match packet.bth.psn.distance(self.epsn) {
+            0 => match self.execute(packet, env) {
+                Ok(()) => {
+                    if packet.bth.ack_req {
+                        self.ack_owed = true;
+                        self.ack_released = false;
+                    }
+                    self.answer_atomic_now(env);
+                }
+                Err(refused) => self.refuse(refused, now, env),
+            },
+            d if d > 0 => self.on_gap(now, env),
+            _ => self.handle_duplicate(packet, env),
+        }
+    }
+
+    /// UC: nobody is told, nothing comes again; what is left of a broken
+    /// message is dropped, its receive kept for the next one.
+    fn handle_unreliable<E: ResponderEnv>(&mut self, packet: &Packet<'_>, env: &mut E) {
+        let psn = packet.bth.psn;
+        let begins = packet.opcode.position().begins();
+        if psn != self.epsn || begins {
+            self.message = Message::None;
+        }
+        self.epsn = psn;
+        if self.message == Message::None && !begins {
+            self.stats.out_of_sequence = self.stats.out_of_sequence.wrapping_add(1);
+            self.epsn = psn.next();
+            return;
+        }
+        if let Err(refused) = self.execute(packet, env) {
+            self.message = Message::None;
+            self.epsn = psn.next();
+            if let Refused::Nak { is_ours: true, .. } = refused {
+                self.close(refused, env);
+            }
+        }
+    }
+
+    /// Executes the request with the expected sequence number, or changes
+    /// nothing and says why not.
+    #[inline]
+    fn execute<E: ResponderEnv>(
+        &mut self,
+        packet: &Packet<'_>,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        let family = packet.opcode.family();
+        let begins = packet.opcode.position().begins();
+        // A message must end before another begins, and must begin at all.
+        let fits = match self.message {
+            Message::None => begins,
+            Message::Send { .. } => !begins && family == Family::Send,
+            Message::Write { .. } => !begins && family == Family::Write,
+        };
+        if !fits {
+            return Err(Refused::INVALID);
+        }
+        match family {
+            Family::Send => self.execute_send(packet, env),
+            Family::Write => self.execute_write(packet, env),
+            Family::Read => self.execute_read(packet, env),
+            Family::Atomic | Family::AtomicWrite | Family::Flush => {
+                self.execute_atomic(packet, env)
+            }
+            _ => Err(Refused::INVALID),
+        }
+    }
+
+    /// Whether a payload of `len` bytes is right at `position`, whatever the
+    /// message (IBTA 9.7.4.1.6: all but the last packet are full).
+    #[inline]
+    pub(super) fn check_length(&self, position: Position, len: u32) -> Result<(), Refused> {
+        let mtu = self.config.mtu.bytes();
+        let fits = match position {
+            Position::First | Position::Middle => len == mtu,
+            Position::Last => len != 0 && len <= mtu,
+            Position::Only => len <= mtu,
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(Refused::INVALID)
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is kept of READs and atomics, so that their responses can be sent, in
+//! order, and sent again.
+
+use core::ops::DerefMut;
+
+use super::Responder;
+use crate::mtu::Mtu;
+use crate::opcode::Operation;
+use crate::psn::Psn;
+use crate::wire::Reth;
+
+/// One READ or atomic of the recent past; the caller lends a slice of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Resource {
+    /// The request.
+    pub(super) operation: Operation,
+    /// First sequence number, and how many.
+    pub(super) psn: Psn,
+    pub(super) packets: u32,
+    /// The range that was read.
+    pub(super) va: u64,
+    pub(super) rkey: u32,
+    pub(super) len: u32,
+    pub(super) srqn: Option<u32>,
+    /// Message sequence number of the response.
+    pub(super) msn: u32,
+    /// Result of an atomic.
+    pub(super) original: u64,
+    /// Packets `next..end` of the response are yet to be sent, the run began
+    /// with `start`, and it ends at byte `end_byte` of the message.
+    pub(super) start: u32,
+    pub(super) next: u32,
+    pub(super) end: u32,
+    pub(super) end_byte: u32,
+    /// The last packet of the response was sent once: if the requester wants
+    /// the place for a new request, it has the answer.
+    pub(super) is_answered: bool,
+}
+
+impl Default for Resource {
+    fn default() -> Self {
+        Self {
+            operation: Operation::ReadRequest,
+            psn: Psn::new(0),
+            packets: 0,
+            va: 0,
+            rkey: 0,
+            len: 0,
+            srqn: None,
+            msn: 0,
+            original: 0,
+            start: 0,
+            next: 0,
+            end: 0,
+            end_byte: 0,
+            is_answered: false,
+        }
+    }
+}
+
+impl Resource {
+    /// Whether packets are yet to be sent.
+    #[inline]
+    pub(super) const fn is_pending(&self) -> bool {
+        self.next < self.end
+    }
+
+    /// Asks for the whole response.
+    pub(super) fn run_all(&mut self) {
+        self.start = 0;
+        self.next = 0;
+        self.end = self.packets;
+        self.end_byte = self.len;
+    }
+
+    /// Asks for the part of a READ that a repeated request names; `None` when
+    /// that is no part of it.
+    pub(super) fn run_part(&mut self, psn: Psn, reth: &Reth, mtu: Mtu) -> Option<()> {
+        let first = psn.since(self.psn);
+        let offset = mtu.offset(first);
+        let rest = self.len.checked_sub(offset)?;
+        if reth.va != self.va.wrapping_add(u64::from(offset))
+            || reth.rkey != self.rkey
+            || reth.len > rest
+        {
+            return None;
+        }
+        let end = first.checked_add(mtu.packets(reth.len))?;
+        if end > self.packets {
+            return None;
+        }
+        let end_byte = offset.saturating_add(reth.len);
+        if !self.is_pending() {
+            self.start = first;
+            self.next = first;
+            self.end = end;
+            self.end_byte = end_byte;
+            return Some(());
+        }
+        // Two repeated requests for parts of the same READ: answer both at one
+        // go.
+        if end > self.end {
+            self.end = end;
+            self.end_byte = end_byte;
+        }
+        if first < self.next {
+            self.start = first;
+            self.next = first;
+        }
+        Some(())
+    }
+}
+
+/// No room: the requester has more READs and atomics outstanding than agreed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct TooMany;
+
+impl<R: DerefMut<Target = [Resource]>> Responder<R> {
+    /// Places for READs and atomics.
+    #[inline]
+    fn resource_capacity(&self) -> u32 {
+        let lent = self.resources.len().min(usize::from(u8::MAX)) as u32;
+        lent.min(u32::from(self.config.max_dest_rd_atomic))
+    }
+
+    /// Index of the resource `rel` places behind the oldest.
+    #[inline]
+    fn resource_index(&self, rel: u32) -> u32 {
+        let capacity = self.resource_capacity();
+        let index = self.oldest_resource.wrapping_add(rel);
+        if index >= capacity {
+            index.wrapping_sub(capacity)
+        } else {
+            index
+        }
+    }
+
+    /// Whether another READ or atomic may come.
+    pub(super) fn check_resource(&self) -> Result<(), TooMany> {
+        let capacity = self.resource_capacity();
+        if self.resource_count < capacity {
+            return Ok(());
+        }
+        match self.resources.get(self.oldest_resource as usize) {
+            Some(r) if capacity != 0 && (r.is_answered || !r.is_pending()) => Ok(()),
+            _ => Err(TooMany),
+        }
+    }
+
+    /// Keeps `resource` in the place of the oldest, if there is no other; only
+    /// after [`Self::check_resource`].
+    pub(super) fn push_resource(&mut self, resource: Resource) {
+        if self.resource_count >= self.resource_capacity() {
+            if let Some(r) = self.resources.get(self.oldest_resource as usize) {
+                if r.is_pending() {
+                    self.pending = self.pending.wrapping_sub(1);
+                }
+            }
+            if self.current_resource == Some(self.oldest_resource) {
+                self.current_resource = None;
+            }
+            self.oldest_resource = self.resource_index(1);
+            self.resource_count = self.resource_count.saturating_sub(1);
+        }
+        let index = self.resource_index(self.resource_count);
+        if let Some(r) = self.resources.get_mut(index as usize) {
+            *r = resource;
+            self.resource_count = self.resource_count.wrapping_add(1);
+            if resource.is_pending() {
+                self.pending = self.pending.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Changes the resource that holds `psn`; `None` when there is none.
+    pub(super) fn with_resource<T>(
+        &mut self,
+        psn: Psn,
+        f: impl FnOnce(&mut Resource) -> Option<T>,
+    ) -> Option<T> {
+        let index = (0..self.resource_count)
+            .map(|rel| self.resource_index(rel))
+            .find(|i| {
+                self.resources
+                    .get(*i as usize)
+                    .is_some_and(|r| psn.is_within(r.psn, r.packets))
+            })?;
+        let resource = self.resources.get_mut(index as usize)?;
+        let was_pending = resource.is_pending();
+        let result = f(resource);
+        match (was_pending, resource.is_pending()) {
+            (false, true) => self.pending = self.pending.wrapping_add(1),
+            (true, false) => self.pending = self.pending.wrapping_sub(1),
+            _ => {}
+        }
+        // An older one may have become pending.
+        self.current_resource = None;
+        result
+    }
+
+    /// Index of the oldest resource with packets to send.
+    pub(super) fn oldest_pending(&mut self) -> Option<u32> {
+        if self.pending == 0 {
+            return None;
+        }
+        if self.current_resource.is_none() {
+            self.current_resource = (0..self.resource_count)
+                .map(|rel| self.resource_index(rel))
+                .find(|i| {
+                    self.resources
+                        .get(*i as usize)
+                        .is_some_and(Resource::is_pending)
+                });
+        }
+        self.current_resource
+    }
+
+    /// Forgets all resources.
+    pub(super) fn clear_resources(&mut self) {
+        self.oldest_resource = 0;
+        self.resource_count = 0;
+        self.current_resource = None;
+        self.pending = 0;
+    }
+}

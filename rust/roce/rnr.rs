@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receiver-not-ready timers and the RNR retry counter (IBTA 9.7.5.2.8).
+
+/// Delays that a 5-bit RNR NAK timer field stands for, in units of 10 us.
+const TENS_OF_US: [u32; 32] = [
+    65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
+    2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+];
+
+/// The delay in nanoseconds that a timer code stands for; only the low 5 bits
+/// of `code` count.
+#[inline]
+pub fn delay_ns(code: u8) -> u64 {
+    let tens = TENS_OF_US
+        .get(usize::from(code & 0x1f))
+        .copied()
+        .unwrap_or(0);
+    u64::from(tens).wrapping_mul(10_000)
+}
+
+/// The value of `rnr_retry` that means "for ever".
+pub const INFINITE: u8 = 7;
+
+/// How often a request may yet be refused for want of a receive.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct RnrRetry {
+    limit: u8,
+    left: u8,
+}
+
+impl RnrRetry {
+    /// From the QP attribute `rnr_retry` (0 to 7, more counts as 7).
+    pub const fn new(limit: u8) -> Self {
+        let limit = if limit > INFINITE { INFINITE } else { limit };
+        Self { limit, left: limit }
+    }
+
+    /// One more try, if there is one left.
+    #[inline]
+    pub fn consume(&mut self) -> bool {
+        if self.limit == INFINITE {
+            return true;
+        }
+        match self.left.checked_sub(1) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// The responder took a request.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.left = self.limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_in_microseconds() {
+        // IBTA table 45, in milliseconds times 100.
+        assert_eq!(delay_ns(0), 655_360_000);
+        assert_eq!(delay_ns(1), 10_000);
+        assert_eq!(delay_ns(2), 20_000);
+        assert_eq!(delay_ns(12), 640_000);
+        assert_eq!(delay_ns(31), 491_520_000);
+        assert_eq!(delay_ns(0x20 | 1), 10_000);
+        for code in 2..32 {
+            assert!(delay_ns(code) > delay_ns(code - 1));
+        }
+    }
+
+    #[test]
+    fn seven_never_ends() {
+        let mut r = RnrRetry::new(7);
+        assert!((0..1000).all(|_| r.consume()));
+    }
+
+    #[test]
+    fn counts_down_and_resets() {
+        let mut r = RnrRetry::new(2);
+        assert!(r.consume());
+        assert!(r.consume());
+        assert!(!r.consume());
+        assert!(!r.consume());
+        r.reset();
+        assert!(r.consume());
+        assert!(!RnrRetry::new(0).consume());
+    }
+}
