@@ -37,13 +37,25 @@ void xrdma_xa_init(struct xarray *xa)
 	xa_init_flags(xa, XA_FLAGS_ALLOC | XA_FLAGS_LOCK_IRQ | XA_FLAGS_ACCOUNT);
 }
 
-/* The allocating forms are inline and take the lock kind from the caller. */
+/*
+ * The allocating forms are inline and want to know how to take the lock, which
+ * they drop to allocate if they may sleep.
+ */
 int xrdma_xa_reserve(struct xarray *xa, __u32 *id, __u32 min, __u32 max,
-		     __u32 *next)
+		     __u32 *next, bool may_sleep)
 {
-	int ret = xa_alloc_cyclic_irq(xa, id, NULL, XA_LIMIT(min, max), next,
-				      GFP_KERNEL);
+	unsigned long flags;
+	int ret;
 
+	if (may_sleep) {
+		ret = xa_alloc_cyclic_irq(xa, id, NULL, XA_LIMIT(min, max),
+					  next, GFP_KERNEL);
+	} else {
+		xa_lock_irqsave(xa, flags);
+		ret = __xa_alloc_cyclic(xa, id, NULL, XA_LIMIT(min, max), next,
+					GFP_ATOMIC | __GFP_NOWARN);
+		xa_unlock_irqrestore(xa, flags);
+	}
 	return ret < 0 ? ret : 0;
 }
 

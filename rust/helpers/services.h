@@ -34,7 +34,7 @@ void xrdma_rcu_work_init(struct rcu_work *rwork,
 struct rcu_work *xrdma_to_rcu_work(struct work_struct *work);
 void xrdma_xa_init(struct xarray *xa);
 int xrdma_xa_reserve(struct xarray *xa, __u32 *id, __u32 min, __u32 max,
-		     __u32 *next);
+		     __u32 *next, bool may_sleep);
 int xrdma_xa_reserve_at(struct xarray *xa, __u32 id);
 void *xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry);
 void *xrdma_xa_remove(struct xarray *xa, __u32 id);
@@ -74,6 +74,7 @@ void xrdma_timer_start(struct xrdma_timer *t, __u64 ns);
 void xrdma_timer_cancel(struct xrdma_timer *t);
 void xrdma_timer_free(struct xrdma_timer *t);
 __u64 xrdma_now_ns(void);
+__u64 xrdma_now_raw_ns(void);
 
 /* percpu.c */
 unsigned long xrdma_percpu_alloc(size_t words);

@@ -72,3 +72,9 @@ __u64 xrdma_now_ns(void)
 {
 	return ktime_get_ns();
 }
+
+/* ktime_get_raw_ns() is inline. */
+__u64 xrdma_now_raw_ns(void)
+{
+	return ktime_get_raw_ns();
+}

@@ -22,6 +22,13 @@ pub fn now_ns() -> u64 {
     unsafe { bindings::xrdma_now_ns() }
 }
 
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW`, which no one adjusts: for time stamps. Any context.
+#[inline]
+pub fn now_raw_ns() -> u64 {
+    // SAFETY: No requirements.
+    unsafe { bindings::xrdma_now_raw_ns() }
+}
+
 /// A one-shot timer.
 ///
 /// It is meant for deadlines that mostly move away before they are met: to arm it for a time after

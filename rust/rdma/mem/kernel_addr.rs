@@ -12,12 +12,11 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// The bytes may be read, and written if `writable`, as long as the value is in use.
+/// The bytes may be read and written as long as the value is in use.
 #[derive(Clone, Copy)]
 pub struct KernelAddr {
     addr: u64,
     length: u64,
-    writable: bool,
 }
 
 impl KernelAddr {
@@ -25,15 +24,14 @@ impl KernelAddr {
     ///
     /// # Safety
     ///
-    /// A kernel user has passed this range to the device, to be read and, if `writable`, written,
-    /// and keeps it until the work request that names it, or the region made of it, is done with.
-    /// The value is not kept longer.
-    pub unsafe fn new(addr: u64, length: u64, writable: bool) -> Self {
+    /// A kernel user has passed this range to the device and keeps it until the work request that
+    /// names it is done with; the value is not used longer. Kernel users vouch for the direction:
+    /// nothing is written to what a work request sends.
+    pub unsafe fn new(addr: u64, length: usize) -> Self {
         // INVARIANT: By the safety requirement.
         Self {
             addr,
-            length,
-            writable,
+            length: length as u64,
         }
     }
 
@@ -48,7 +46,6 @@ impl KernelAddr {
         Self {
             addr: 0,
             length: u64::MAX,
-            writable: true,
         }
     }
 
@@ -63,7 +60,7 @@ impl KernelAddr {
                 first: 0,
                 length: self.length,
             },
-            writable: self.writable,
+            writable: true,
             _owner: PhantomData,
         }
     }

@@ -9,6 +9,7 @@ use core::{
     ptr::NonNull, //
 };
 use kernel::{
+    alloc::Flags,
     error::to_result,
     prelude::*,
     sync::rcu,
@@ -20,10 +21,13 @@ use pin_init::{
     PinInit, //
 };
 
-use super::reference::{
-    data,
-    Inner,
-    Ref, //
+use super::{
+    reference::{
+        data,
+        Inner,
+        Ref, //
+    },
+    GFP_ACCOUNT, //
 };
 use crate::bindings;
 
@@ -71,6 +75,16 @@ impl<T: Send + Sync> Table<T> {
     ///
     /// `ENOSPC` when all are taken; `ENOMEM`.
     pub fn reserve(&self) -> Result<Reservation<'_, T>> {
+        self.reserve_with(GFP_ACCOUNT)
+    }
+
+    /// As [`reserve`](Self::reserve), in any context if `flags` do not let it sleep. (They say no more
+    /// than that: the table is charged to its user in any case.)
+    ///
+    /// # Errors
+    ///
+    /// As [`reserve`](Self::reserve).
+    pub fn reserve_with(&self, flags: Flags) -> Result<Reservation<'_, T>> {
         if self.max < self.min {
             return Err(ENOSPC);
         }
@@ -78,7 +92,14 @@ impl<T: Send + Sync> Table<T> {
         // SAFETY: The xarray is valid as long as `self`; the call writes `id`, and `next` under the
         // lock of the xarray.
         let ret = unsafe {
-            bindings::xrdma_xa_reserve(self.xa.get(), &mut id, self.min, self.max, self.next.get())
+            bindings::xrdma_xa_reserve(
+                self.xa.get(),
+                &mut id,
+                self.min,
+                self.max,
+                self.next.get(),
+                flags.contains(GFP_KERNEL),
+            )
         };
         // The xarray says EBUSY when it finds no free number.
         if ret == EBUSY.to_errno() {
