@@ -320,6 +320,28 @@ mod tests {
             true
         }
 
+        /// What the kernel would find in a slot.
+        pub fn peek<T: Plain>(&self, index: u32, offset: usize) -> T {
+            // SAFETY: callers stay inside the slot, and the test owns both
+            // sides.
+            unsafe {
+                self.slot(index)
+                    .add(offset)
+                    .cast::<T>()
+                    .as_ptr()
+                    .read_unaligned()
+            }
+        }
+
+        pub fn set_flags(&self, flags: u32) {
+            self.word(abi::RING_KERNEL_FLAGS)
+                .store(flags, Ordering::Relaxed);
+        }
+
+        pub fn published(&self) -> u32 {
+            self.user_index()
+        }
+
         fn start_at(&self, index: u32) {
             self.word(abi::RING_USER_INDEX)
                 .store(index, Ordering::Relaxed);

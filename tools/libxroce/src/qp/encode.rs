@@ -15,25 +15,25 @@ const FLAGS: u32 =
     (abi::SEND_FENCE | abi::SEND_SIGNALED | abi::SEND_SOLICITED | abi::SEND_INLINE) as u32;
 
 impl Kind {
-    /// Whether requests with this opcode can be posted; the bits of the mask
-    /// are opcodes.
+    /// Whether requests with this opcode can be posted.
     pub(super) fn allows(self, opcode: u32) -> bool {
         opcode < u32::BITS && self.opcodes() & 1 << opcode != 0
     }
 
+    /// Opcodes, as bits, that the module takes from a QP of this type: it
+    /// would complete any other with an error, here it is refused at once.
     const fn opcodes(self) -> u32 {
         const SENDS: u32 = 1 << abi::WR_SEND | 1 << abi::WR_SEND_IMM;
-        const WRITES: u32 = 1 << abi::WR_RDMA_WRITE | 1 << abi::WR_RDMA_WRITE_IMM;
-        const CONNECTED: u32 = SENDS | WRITES | 1 << abi::WR_SEND_INV | 1 << abi::WR_BIND_MW;
+        const CONNECTED: u32 =
+            SENDS | 1 << abi::WR_RDMA_WRITE | 1 << abi::WR_RDMA_WRITE_IMM | 1 << abi::WR_LOCAL_INV;
         const RELIABLE: u32 = CONNECTED
+            | 1 << abi::WR_SEND_INV
             | 1 << abi::WR_RDMA_READ
             | 1 << abi::WR_ATOMIC_CMP_SWAP
-            | 1 << abi::WR_ATOMIC_FETCH_ADD
-            | 1 << abi::WR_LOCAL_INV;
+            | 1 << abi::WR_ATOMIC_FETCH_ADD;
         match self {
-            Self::Rc => RELIABLE | 1 << abi::WR_FLUSH | 1 << abi::WR_ATOMIC_WRITE,
-            Self::XrcSend => RELIABLE,
-            Self::Uc => CONNECTED | 1 << abi::WR_LOCAL_INV,
+            Self::Rc | Self::XrcSend => RELIABLE,
+            Self::Uc => CONNECTED,
             Self::Ud => SENDS,
             Self::XrcRecv => 0,
         }

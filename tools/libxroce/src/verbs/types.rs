@@ -17,7 +17,9 @@ const MUTEX_WORDS: usize = 6;
 #[cfg(not(target_arch = "aarch64"))]
 const MUTEX_WORDS: usize = 5;
 
-/// Bytes by which members behind one mutex move on this architecture.
+/// Bytes by which members behind one mutex move on this architecture. Used by
+/// assertions only, which older compilers do not count.
+#[allow(dead_code)]
 pub const MUTEX_EXTRA: usize = size_of::<PthreadMutex>() - 40;
 
 #[repr(C)]
