@@ -13,7 +13,7 @@
 //! Nothing here unwinds (panics abort), starts a thread, or trusts more of
 //! libibverbs' private layout than [`layout`] asserts.
 
-pub mod abi;
+mod abi;
 mod ah;
 mod context;
 mod cq;
@@ -28,7 +28,7 @@ mod pd;
 mod qp;
 mod recv;
 mod register;
-pub mod ring;
+mod ring;
 mod srq;
 mod sys;
 mod verbs;
