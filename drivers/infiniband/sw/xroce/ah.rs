@@ -26,7 +26,7 @@ use rdma::uverbs::udata::Udata;
 pub(crate) struct WireAh {
     pd: u64,
     #[pin]
-    path: SpinLockIrq<Path>,
+    path: SpinLockBh<Path>,
     _charge: Charge,
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn create(
     let wire = Ref::pin_init(
         try_pin_init!(WireAh {
             pd: pd.data().id(),
-            path <- new_spinlock_irq!(path, "xroce ah"),
+            path <- new_spinlock_bh!(path, "xroce ah"),
             _charge: charge,
         }? Error),
         gfp,

@@ -350,7 +350,7 @@ pub(crate) fn create(
     let wire_device = &device.data().wire;
     // Timestamps are in every completion of a user; other flags are not known.
     if init.flags & !TIMESTAMP_COMPLETION != 0 {
-        return Err(EOPNOTSUPP);
+        return Err(eopnotsupp());
     }
     if init.comp_vector >= wire_device.comp_vectors() {
         return Err(EINVAL);

@@ -184,7 +184,7 @@ fn publish(
 pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<MrData>> {
     let flags = region.access & !access::OPTIONAL;
     if flags & !SUPPORTED != 0 {
-        return Err(EOPNOTSUPP);
+        return Err(eopnotsupp());
     }
     check_access(flags)?;
     if region.length == 0 || region.length > limits::MAX_MR_SIZE {
@@ -223,7 +223,7 @@ fn check_access(flags: u32) -> Result {
 pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32) -> Result<CreatedMr<MrData>> {
     let flags = flags & !access::OPTIONAL;
     if flags & !SUPPORTED != 0 {
-        return Err(EOPNOTSUPP);
+        return Err(eopnotsupp());
     }
     check_access(flags)?;
     publish(

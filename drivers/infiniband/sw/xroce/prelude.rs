@@ -30,6 +30,11 @@ pub(crate) use kernel::{
     }, //
 };
 pub(crate) use rdma::{
+    errno::{
+        eaddrinuse,
+        eopnotsupp,
+        eproto, //
+    },
     events::{
         CqHandle,
         QpEvent,

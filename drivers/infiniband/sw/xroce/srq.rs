@@ -192,7 +192,7 @@ pub(crate) fn create(
             let xrcd = init.xrcd.ok_or(EINVAL)?;
             (Some(cq.data().wire.clone()), Some(xrcd.data().id()))
         }
-        SrqType::TagMatching => return Err(EOPNOTSUPP),
+        SrqType::TagMatching => return Err(eopnotsupp()),
     };
     let attr = &mut init.attr;
     if attr.max_wr == 0 || attr.max_wr > limits::MAX_SRQ_WR || attr.max_sge > limits::MAX_SGE {

@@ -42,10 +42,10 @@ static TABLES: Global<Tables> = Global::new();
 /// Makes the tables; once, when the module is loaded.
 pub(crate) fn init() -> Result {
     TABLES.init(try_pin_init!(Tables {
-        qps <- Table::new(c"xroce qps", FIRST_QPN..MAX_24BIT),
-        srqs <- Table::new(c"xroce srqs", 1..MAX_24BIT),
-        mrs <- Table::new(c"xroce mrs", 1..MAX_24BIT),
-        ahs <- Table::new(c"xroce ahs", 1..MAX_24BIT),
+        qps <- Table::new(FIRST_QPN..MAX_24BIT),
+        srqs <- Table::new(1..MAX_24BIT),
+        mrs <- Table::new(1..MAX_24BIT),
+        ahs <- Table::new(1..MAX_24BIT),
         gsis <- new_spinlock_irq!(KVec::new(), "xroce gsis"),
     }? Error))?;
     Ok(())

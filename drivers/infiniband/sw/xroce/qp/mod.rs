@@ -209,7 +209,7 @@ pub(crate) struct QpData {
     /// The object on the wire. Several views of an XRC target hold the same one.
     pub(crate) wire: Ref<WireQp>,
     /// This QP is a view of an XRC target.
-    pub(crate) view: Option<xrc::View<Ref<WireQp>>>,
+    pub(crate) view: Option<xrc::View<destroy::Tgt>>,
     /// Mappings of the rings; dropped with the QP.
     pub(crate) _mappings: [Option<rdma::uverbs::mmap::RingMapping>; 2],
 }

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! XRC domains and the targets that belong to them.
+//!
+//! A domain is what `ibv_open_xrcd` opens; uverbs shares one among all who open the same inode. It
+//! goes with its last open, and all its targets with it.
+
+use crate::life::{
+    Life,
+    Outcome, //
+};
+use crate::views::Views;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    rbtree::RBTree,
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc,
+        Mutex, //
+    }, //
+};
+use rdma::events::QpHandle;
+
+/// The provider's side of a target: its queue pair on the wire.
+pub trait Target: Clone + Send + Sync + 'static {
+    /// Ends it: no packet reaches it any more when this returns. Process context; once.
+    fn end(&self);
+}
+
+/// Why a view goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Close {
+    /// Its user destroyed it.
+    Explicit,
+    /// Its process ended or closed the device, or the device is going.
+    FileClosing,
+}
+
+struct Entry<T> {
+    target: T,
+    views: Arc<Views>,
+    life: Life,
+}
+
+struct Inner<T> {
+    targets: RBTree<u32, Entry<T>>,
+    count: usize,
+    gone: bool,
+}
+
+/// The next domain number; never used twice.
+static NEXT: Atomic<u64> = Atomic::new(1);
+
+/// An XRC domain.
+#[pin_data]
+pub struct Domain<T: Target> {
+    id: u64,
+    max_targets: usize,
+    #[pin]
+    inner: Mutex<Inner<T>>,
+}
+
+impl<T: Target> Domain<T> {
+    /// Opens a domain that may have up to `max_targets` targets. Process context.
+    pub fn new(max_targets: usize) -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Domain {
+                id: NEXT.fetch_add(1, Relaxed),
+                max_targets,
+                inner <- new_mutex!(
+                    Inner {
+                        targets: RBTree::new(),
+                        count: 0,
+                        gone: false,
+                    },
+                    "xrc domain"
+                ),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Its number, which never means another domain.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Enters a new target, whose events go to `views`, with its first view. ENOMEM when the domain
+    /// has as many as it may, or the number is taken. Process context.
+    pub fn insert(
+        self: &Arc<Self>,
+        qpn: u32,
+        target: T,
+        views: Arc<Views>,
+        handle: QpHandle,
+    ) -> Result<View<T>> {
+        let mut life = Life::new();
+        if !life.open() {
+            return Err(EINVAL);
+        }
+        let view = views.add(handle)?;
+        let mut inner = self.inner.lock();
+        if inner.gone {
+            return Err(EINVAL);
+        }
+        if inner.count >= self.max_targets || inner.targets.get(&qpn).is_some() {
+            return Err(ENOMEM);
+        }
+        inner.targets.try_create_and_insert(
+            qpn,
+            Entry {
+                target,
+                views,
+                life,
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        inner.count = inner.count.saturating_add(1);
+        drop(inner);
+        Ok(View {
+            domain: self.clone(),
+            qpn,
+            view,
+            open: Atomic::new(1),
+        })
+    }
+
+    /// Opens an existing target by its number; EINVAL when the domain has none with it, as
+    /// `ibv_open_qp` has it. Process context.
+    pub fn open(self: &Arc<Self>, qpn: u32, handle: QpHandle) -> Result<(T, View<T>)> {
+        let mut inner = self.inner.lock();
+        let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
+        let view = entry.views.add(handle)?;
+        if !entry.life.open() {
+            entry.views.remove(view);
+            return Err(EINVAL);
+        }
+        let target = entry.target.clone();
+        drop(inner);
+        Ok((
+            target,
+            View {
+                domain: self.clone(),
+                qpn,
+                view,
+                open: Atomic::new(1),
+            },
+        ))
+    }
+
+    /// Number of targets.
+    pub fn targets(&self) -> usize {
+        self.inner.lock().count
+    }
+
+    /// The last open was closed: ends all targets. No view is left. Process context.
+    pub fn close(&self) {
+        let mut inner = self.inner.lock();
+        inner.gone = true;
+        let mut targets = core::mem::replace(&mut inner.targets, RBTree::new());
+        inner.count = 0;
+        drop(inner);
+        for (_, entry) in targets.iter_mut() {
+            if entry.life.domain_gone() == Outcome::Dies {
+                entry.target.end();
+            }
+        }
+    }
+
+    fn close_view(&self, qpn: u32, view: u64, cause: Close) {
+        let mut inner = self.inner.lock();
+        let Some(entry) = inner.targets.get_mut(&qpn) else {
+            return;
+        };
+        entry.views.remove(view);
+        if entry.life.close(cause == Close::Explicit) == Outcome::Lives {
+            return;
+        }
+        let entry = inner.targets.remove(&qpn);
+        inner.count = inner.count.saturating_sub(1);
+        drop(inner);
+        if let Some(entry) = entry {
+            entry.target.end();
+        }
+    }
+}
+
+/// One open of a target: what an `ib_qp` of type `XRC_TGT` stands for.
+pub struct View<T: Target> {
+    domain: Arc<Domain<T>>,
+    qpn: u32,
+    view: u64,
+    open: Atomic<u32>,
+}
+
+impl<T: Target> View<T> {
+    /// Ends the view, and the target if that follows. Further calls do nothing. Process context.
+    pub fn close(&self, cause: Close) {
+        if self.open.xchg(0, Relaxed) != 0 {
+            self.domain.close_view(self.qpn, self.view, cause);
+        }
+    }
+}
+
+impl<T: Target> Drop for View<T> {
+    /// A view that nobody closed belongs to a create call that failed.
+    fn drop(&mut self) {
+        self.close(Close::Explicit);
+    }
+}

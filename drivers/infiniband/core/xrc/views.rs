@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who hears of the events of an XRC target.
+
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rdma::{
+    events::{
+        QpEvent,
+        QpHandle, //
+    },
+    new_spinlock_irq,
+    sync::SpinLockIrq, //
+};
+
+/// The event handles of all views of a target.
+#[pin_data]
+pub struct Views {
+    #[pin]
+    inner: SpinLockIrq<Inner>,
+}
+
+struct Inner {
+    handles: KVec<(u64, QpHandle)>,
+    next: u64,
+}
+
+impl Views {
+    /// Makes the list of a new target: nobody has it open. Process context.
+    pub fn new() -> Result<Arc<Self>> {
+        Arc::pin_init(
+            pin_init!(Views {
+                inner <- new_spinlock_irq!(
+                    Inner {
+                        handles: KVec::new(),
+                        next: 1,
+                    },
+                    "xrc views"
+                ),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )
+    }
+
+    /// Raises an event in all views; false when there is none. Any context.
+    pub fn event(&self, kind: QpEvent) -> bool {
+        let inner = self.inner.lock();
+        for (_, handle) in inner.handles.iter() {
+            handle.event(kind);
+        }
+        !inner.handles.is_empty()
+    }
+
+    /// Adds a view; returns what [`Views::remove`] wants. Process context.
+    pub(crate) fn add(&self, handle: QpHandle) -> Result<u64> {
+        loop {
+            let len = {
+                let mut inner = self.inner.lock();
+                let len = inner.handles.len();
+                if len < inner.handles.capacity() {
+                    let id = inner.next;
+                    inner.next = id.wrapping_add(1);
+                    // There is room.
+                    let _ = inner.handles.push_within_capacity((id, handle));
+                    return Ok(id);
+                }
+                len
+            };
+            // Memory is allocated and freed without the lock.
+            let room = len.saturating_mul(2).max(2);
+            let mut grown = KVec::with_capacity(room, GFP_KERNEL_ACCOUNT)?;
+            let mut inner = self.inner.lock();
+            if inner.handles.len() < grown.capacity() {
+                while let Some(old) = inner.handles.pop() {
+                    let _ = grown.push_within_capacity(old);
+                }
+                core::mem::swap(&mut inner.handles, &mut grown);
+            }
+            drop(inner);
+        }
+    }
+
+    /// Takes a view out. Process context.
+    pub(crate) fn remove(&self, id: u64) {
+        let mut inner = self.inner.lock();
+        let found = inner.handles.iter().position(|(other, _)| *other == id);
+        let removed = found.and_then(|at| inner.handles.remove(at).ok());
+        drop(inner);
+        // The handle may be the last of its kind and free memory.
+        drop(removed);
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Devices come and go: `rdma link add`, `rdma link del`, and what happens to the net device.
+
+use crate::prelude::*;
+use crate::provider::{
+    DeviceData,
+    Xroce, //
+};
+use crate::{
+    mr,
+    port, //
+};
+use rdma::device::{
+    Device,
+    DeviceConfig,
+    UnregisteredDevice, //
+};
+use rdma::link::LinkOps;
+use rdma::net::{
+    NetdevEvent,
+    NetdevEvents, //
+};
+
+/// The link type.
+pub(crate) struct Links;
+
+impl LinkOps<Xroce> for Links {
+    /// EEXIST when the net device has an xroce device already, EADDRINUSE when another driver has the
+    /// UDP port of RoCEv2 in the namespace.
+    fn newlink(name: &CStr, netdev: &NetDev) -> Result {
+        if Device::<Xroce>::by_netdev(netdev).is_some() {
+            return Err(EEXIST);
+        }
+        let text = name.to_str().map_err(|_| EINVAL)?;
+        let comp_vectors = rdma::device::possible_cpus();
+        let wire = WireDevice::new(netdev, text, comp_vectors).inspect_err(|e| {
+            if *e == eaddrinuse() {
+                pr_err!(
+                    "{}: UDP port {} is taken in this network namespace, by rdma_rxe perhaps\n",
+                    text,
+                    roce::UDP_PORT
+                );
+            }
+        })?;
+        let data = move || Ok::<_, Error>(DeviceData { wire });
+        let device = UnregisteredDevice::<Xroce>::new(netdev, pin_init::init_scope(data))?;
+        device.register(
+            netdev,
+            &DeviceConfig {
+                name,
+                description: c"xroce",
+                comp_vectors,
+                local_dma_lkey: mr::LOCAL_DMA_LKEY,
+            },
+        )
+    }
+}
+
+/// What happens to net devices. Called with the RTNL held.
+pub(crate) struct Watch;
+
+impl NetdevEvents for Watch {
+    fn netdev_event(event: NetdevEvent, netdev: &NetDev) {
+        let Some(device) = Device::<Xroce>::by_netdev(netdev) else {
+            return;
+        };
+        match event {
+            NetdevEvent::Unregister => device.unregister_queued(),
+            NetdevEvent::ChangeMtu => {
+                device.data().wire.set_mtu(port::mtu_of(netdev.mtu()));
+            }
+            _ => {}
+        }
+    }
+}

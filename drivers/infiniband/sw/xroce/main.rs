@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The soft-RoCE provider: an RDMA device (RoCEv2 over UDP) on any net device, with XRC.
+//!
+//! `Documentation/xroce-design.rst` has the picture. In short: ib_core's objects (`provider.rs` and the
+//! files named after the verbs objects) hold references to objects on the wire, which packets find by
+//! number (`tables.rs`); `qp/` drives the state machines of crate `roce` with work requests from the
+//! rings and packets from the UDP sockets.
+
+mod abi;
+mod access;
+mod ah;
+mod counters;
+mod cq;
+mod device;
+mod limits;
+mod link;
+mod local;
+mod mr;
+mod mw;
+mod pd;
+mod port;
+mod prelude;
+mod provider;
+mod qp;
+mod rx;
+mod srq;
+mod tables;
+mod tx;
+mod ud;
+mod wr;
+
+use link::{
+    Links,
+    Watch, //
+};
+use prelude::*;
+use provider::Xroce;
+use rdma::link::Registration;
+use rdma::net::NetdevNotifier;
+use rdma::work::Services;
+
+module! {
+    type: Module,
+    name: "xroce",
+    authors: ["The xroce authors"],
+    description: "Soft RoCEv2 RDMA device with XRC",
+    license: "GPL",
+    alias: ["rdma-link-xroce"],
+}
+
+/// The module. Fields are dropped in this order: no new devices and the end of the old ones, no news
+/// of net devices, then everything that runs later.
+struct Module {
+    _links: Pin<KBox<Registration<Xroce, Links>>>,
+    _watch: NetdevNotifier,
+    _services: Services,
+}
+
+impl kernel::Module for Module {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let services = Services::start()?;
+        tables::init()?;
+        let watch = NetdevNotifier::register::<Watch>()?;
+        let links = KBox::pin_init(Registration::new(c"xroce"), GFP_KERNEL)?;
+        pr_info!(
+            "soft RoCEv2 with XRC, UDP port {}, user ABI {}\n",
+            roce::UDP_PORT,
+            abi::XROCE_ABI_VERSION
+        );
+        Ok(Module {
+            _links: links,
+            _watch: watch,
+            _services: services,
+        })
+    }
+}

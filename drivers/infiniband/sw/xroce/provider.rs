@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The device as ib_core sees it: the table of its operations.
+
+use crate::ah::AhData;
+use crate::cq::CqData;
+use crate::limits::{
+    self,
+    Charge,
+    Kind, //
+};
+use crate::mr::MrData;
+use crate::pd::PdData;
+use crate::prelude::*;
+use crate::qp::destroy::Tgt;
+use crate::qp::QpData;
+use crate::srq::SrqData;
+use crate::{
+    ah,
+    counters,
+    cq,
+    mr,
+    port,
+    qp,
+    srq,
+    wr, //
+};
+use rdma::{
+    ah::{
+        Ah,
+        AhAttr, //
+    },
+    cq::{
+        Cq,
+        CqInitAttr,
+        CreatedCq,
+        Notify, //
+    },
+    device::{
+        device_cap,
+        kernel_cap,
+        Device,
+        DeviceAttr, //
+    },
+    gid::Gid,
+    mr::{
+        CreatedMr,
+        Mr,
+        UserRegion, //
+    },
+    pd::Pd,
+    port::PortAttr,
+    provider::Provider,
+    qp::{
+        CreatedQp,
+        DestroyCause,
+        Qp,
+        QpAttr,
+        QpAttrMask,
+        QpInitAttr,
+        QpQuery, //
+    },
+    srq::{
+        CreatedSrq,
+        Srq,
+        SrqAttr,
+        SrqAttrMask,
+        SrqInitAttr, //
+    },
+    stats::CounterDesc,
+    ucontext::UContext,
+    uverbs::udata::Udata,
+    wr::{
+        RecvWr,
+        SendWr,
+        WcBuf, //
+    },
+    xrcd::Xrcd, //
+};
+use roce::mtu::MAX_MESSAGE;
+
+/// Version that `ibv_devinfo` shows: major.minor.patch.
+const VERSION: u64 = 1 << 16;
+/// Shown as the vendor: locally administered, nobody's.
+const VENDOR_ID: u32 = 0x02_5852;
+/// The part: "xr".
+const VENDOR_PART_ID: u32 = 0x7872;
+/// Features of the user ABI.
+const FEATURES: u64 = abi::XROCE_FEATURE_SHARED_ARM as u64 | abi::XROCE_FEATURE_AWAKE as u64;
+
+/// The driver.
+pub(crate) struct Xroce;
+
+/// What ib_core's device holds.
+pub(crate) struct DeviceData {
+    pub(crate) wire: Arc<WireDevice>,
+}
+
+/// What ib_core's XRC domain holds.
+pub(crate) struct XrcdData {
+    domain: Arc<xrc::Domain<Tgt>>,
+    _charge: Charge,
+}
+
+impl XrcdData {
+    /// The domain.
+    pub(crate) fn domain(&self) -> &Arc<xrc::Domain<Tgt>> {
+        &self.domain
+    }
+
+    /// Its number.
+    pub(crate) fn id(&self) -> u64 {
+        self.domain.id()
+    }
+}
+
+#[vtable]
+impl Provider for Xroce {
+    const DRIVER_ID: u32 = abi::XROCE_DRIVER_ID;
+    const UVERBS_ABI_VERSION: u32 = abi::XROCE_UVERBS_ABI_VERSION;
+    const COUNTERS: &'static [CounterDesc] = counters::DESCRIPTIONS;
+
+    type Data = DeviceData;
+    type UContext = ();
+    type Pd = PdData;
+    type Mr = MrData;
+    type Cq = CqData;
+    type Srq = SrqData;
+    type Qp = QpData;
+    type Ah = AhData;
+    type Xrcd = XrcdData;
+
+    fn query_device(device: &Device<Self>) -> Result<DeviceAttr> {
+        let wire = &device.data().wire;
+        Ok(DeviceAttr {
+            fw_ver: VERSION,
+            sys_image_guid: wire.guid().to_be_bytes(),
+            max_mr_size: limits::MAX_MR_SIZE,
+            page_size_cap: !0xfff,
+            vendor_id: VENDOR_ID,
+            vendor_part_id: VENDOR_PART_ID,
+            hw_ver: 1,
+            max_qp: limits::MAX_QP,
+            max_qp_wr: limits::MAX_QP_WR,
+            device_cap_flags: device_cap::XRC
+                | device_cap::CURR_QP_STATE_MOD
+                | device_cap::PORT_ACTIVE_EVENT
+                | device_cap::SYS_IMAGE_GUID
+                | device_cap::RC_RNR_NAK_GEN,
+            kernel_cap_flags: kernel_cap::LOCAL_DMA_LKEY | kernel_cap::ALLOW_USER_UNREG,
+            max_send_sge: limits::MAX_SGE,
+            max_recv_sge: limits::MAX_SGE,
+            max_sge_rd: limits::MAX_SGE,
+            max_cq: limits::MAX_CQ,
+            max_cqe: limits::MAX_CQE,
+            max_mr: limits::MAX_MR,
+            max_pd: limits::MAX_PD,
+            max_qp_rd_atom: u32::from(limits::MAX_RD_ATOMIC),
+            max_res_rd_atom: limits::MAX_QP.saturating_mul(u32::from(limits::MAX_RD_ATOMIC)),
+            max_qp_init_rd_atom: u32::from(limits::MAX_RD_ATOMIC),
+            atomic_hca: true,
+            max_ah: limits::MAX_AH,
+            max_srq: limits::MAX_SRQ,
+            max_srq_wr: limits::MAX_SRQ_WR,
+            max_srq_sge: limits::MAX_SGE,
+            max_pkeys: 1,
+            // 4.096 µs << 15 = 134 ms: the receiver may sit behind a busy softirq.
+            local_ca_ack_delay: 15,
+            timestamp_mask: u64::MAX,
+            // kHz; the time stamps count nanoseconds.
+            hca_core_clock: 1_000_000,
+            ..DeviceAttr::default()
+        })
+    }
+
+    fn query_port(device: &Device<Self>, port: u32) -> Result<PortAttr> {
+        port::query(device, port)
+    }
+
+    fn query_pkey(_device: &Device<Self>, port: u32, index: u16) -> Result<u16> {
+        port::query_pkey(port, index)
+    }
+
+    fn add_gid(device: &Device<Self>, gid: &Gid) -> Result {
+        device.data().wire.add_address(GidAddr(gid.raw))
+    }
+
+    fn del_gid(device: &Device<Self>, gid: &Gid) {
+        device.data().wire.remove_address(&GidAddr(gid.raw));
+    }
+
+    fn hw_stats(device: &Device<Self>, _port: u32, values: &mut [u64]) {
+        let wire = &device.data().wire;
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = wire.counter(i);
+        }
+    }
+
+    fn alloc_ucontext(_device: &Device<Self>, udata: &mut Udata<'_, Self>) -> Result<()> {
+        let request: abi::xroce_alloc_ucontext_req = udata.read()?;
+        if request.abi_version != abi::XROCE_ABI_VERSION {
+            return Err(eproto());
+        }
+        if request.reserved != 0 {
+            return Err(EINVAL);
+        }
+        udata.write(&abi::xroce_alloc_ucontext_resp {
+            abi_version: abi::XROCE_ABI_VERSION,
+            max_inline: limits::MAX_INLINE,
+            features: request.features & FEATURES,
+        })
+    }
+
+    fn alloc_pd(device: &Device<Self>, _udata: Option<&mut Udata<'_, Self>>) -> Result<PdData> {
+        PdData::new(&device.data().wire)
+    }
+
+    fn reg_user_mr(
+        pd: &Pd<Self>,
+        region: &UserRegion,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedMr<MrData>> {
+        mr::reg_user(pd, region)
+    }
+
+    fn get_dma_mr(pd: &Pd<Self>, access: u32) -> Result<CreatedMr<MrData>> {
+        mr::get_dma(pd, access)
+    }
+
+    fn dereg_mr(mr: &Mr<Self>) -> Result {
+        mr::dereg(mr)
+    }
+
+    fn create_cq(
+        device: &Device<Self>,
+        init: &CqInitAttr,
+        handle: CqHandle,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedCq<CqData>> {
+        cq::create(device, init, handle, udata)
+    }
+
+    fn resize_cq(cq: &Cq<Self>, cqe: u32, udata: &mut Udata<'_, Self>) -> Result<u32> {
+        cq::resize(cq, cqe, udata)
+    }
+
+    fn destroy_cq(cq: &Cq<Self>) {
+        cq::destroy(cq);
+    }
+
+    fn poll_cq(cq: &Cq<Self>, wcs: &mut WcBuf<'_>) -> Result {
+        cq::poll(cq, wcs)
+    }
+
+    fn req_notify_cq(cq: &Cq<Self>, notify: Notify) -> Result<bool> {
+        cq::req_notify(cq, notify)
+    }
+
+    fn create_srq(
+        _pd: &Pd<Self>,
+        init: &mut SrqInitAttr<'_, Self>,
+        handle: SrqHandle,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedSrq<SrqData>> {
+        srq::create(init, handle, udata)
+    }
+
+    fn modify_srq(
+        srq: &Srq<Self>,
+        attr: &SrqAttr,
+        mask: SrqAttrMask,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result {
+        srq::modify(srq, attr, mask)
+    }
+
+    fn query_srq(srq: &Srq<Self>) -> Result<SrqAttr> {
+        srq::query(srq)
+    }
+
+    fn destroy_srq(srq: &Srq<Self>) {
+        srq::destroy(srq);
+    }
+
+    fn post_srq_recv(srq: &Srq<Self>, wr: &RecvWr<'_>) -> Result {
+        srq::post(srq, wr)
+    }
+
+    fn alloc_xrcd(
+        device: &Device<Self>,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<XrcdData> {
+        Ok(XrcdData {
+            _charge: Charge::new(&device.data().wire, Kind::Xrcd)?,
+            domain: xrc::Domain::new(limits::MAX_TGT_PER_DOMAIN)?,
+        })
+    }
+
+    fn dealloc_xrcd(xrcd: &Xrcd<Self>) {
+        xrcd.data().domain.close();
+    }
+
+    fn create_qp(
+        device: &Device<Self>,
+        init: &mut QpInitAttr<'_, Self>,
+        handle: QpHandle,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedQp<QpData>> {
+        qp::create::create(device, init, handle, udata)
+    }
+
+    fn modify_qp(
+        qp: &Qp<Self>,
+        attr: &QpAttr,
+        mask: QpAttrMask,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result {
+        qp::modify::modify(qp, attr, mask)
+    }
+
+    fn query_qp(qp: &Qp<Self>, _mask: QpAttrMask) -> Result<QpQuery> {
+        qp::query::query(qp)
+    }
+
+    fn destroy_qp(qp: &Qp<Self>, cause: DestroyCause) {
+        qp::destroy::destroy(qp, cause);
+    }
+
+    fn post_send(qp: &Qp<Self>, wr: &SendWr<'_, Self>) -> Result {
+        let wire = &qp.data().wire;
+        let queue = wire.kernel_sends.as_ref().ok_or(EINVAL)?;
+        wr::post_send(wire.kind, queue, wr)
+    }
+
+    fn post_send_end(qp: &Qp<Self>) {
+        qp.data().wire.schedule_send();
+    }
+
+    fn doorbell(qp: &Qp<Self>) -> Result {
+        qp.data().wire.doorbell();
+        Ok(())
+    }
+
+    fn post_recv(qp: &Qp<Self>, wr: &RecvWr<'_>) -> Result {
+        let wire = &qp.data().wire;
+        let queue = wire.kernel_recvs.as_ref().ok_or(EINVAL)?;
+        wr::post_recv(queue, wr)?;
+        if wire.state().is_error() {
+            // Nothing else runs this side any more.
+            wire.recv_work.schedule();
+        }
+        Ok(())
+    }
+
+    fn create_ah(
+        pd: &Pd<Self>,
+        attr: &AhAttr,
+        sleepable: bool,
+        udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<AhData> {
+        ah::create(pd, attr, sleepable, udata)
+    }
+
+    fn modify_ah(ah: &Ah<Self>, attr: &AhAttr) -> Result {
+        ah::modify(ah, attr)
+    }
+
+    fn destroy_ah(ah: &Ah<Self>) {
+        ah::destroy(ah);
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `ibv_query_qp`.
+
+use crate::prelude::*;
+use crate::provider::Xroce;
+use crate::qp::QpState;
+use rdma::qp::{
+    Qp,
+    QpQuery, //
+};
+
+/// Reports the attributes as they were set, and the state as it is.
+pub(crate) fn query(qp: &Qp<Xroce>) -> Result<QpQuery> {
+    let wire = &qp.data().wire;
+    let mut attr = *wire.attr.lock();
+    let state = wire.state();
+    attr.state = state.into();
+    attr.cur_state = state.into();
+    attr.cap = wire.cap;
+    attr.sq_draining = state == QpState::Sqd && !wire.is_drained();
+    attr.qkey = wire.qkey();
+    Ok(QpQuery {
+        attr,
+        signal_all: wire.sq_sig_all,
+    })
+}
+
+impl WireQp {
+    /// In SQD: nothing of the send queue is under way any more. Process context.
+    fn is_drained(&self) -> bool {
+        self.send.lock().requester.outstanding() == 0
+    }
+}
