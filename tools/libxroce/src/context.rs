@@ -60,7 +60,7 @@ fn explain(e: Errno) {
 /// # Safety
 ///
 /// `base` must be an initialised `struct verbs_context`.
-unsafe fn get_context(base: *mut VerbsContext) -> Result<AllocUcontextResp> {
+unsafe fn get_context(layout: &Layout, base: *mut VerbsContext) -> Result<AllocUcontextResp> {
     let mut cmd = Buffer::<{ size::GET_CONTEXT }, _>::new(AllocUcontextReq {
         abi_version: abi::ABI_VERSION,
         reserved: 0,
@@ -71,13 +71,11 @@ unsafe fn get_context(base: *mut VerbsContext) -> Result<AllocUcontextResp> {
     type Resp = Buffer<{ size::GET_CONTEXT_RESP }, AllocUcontextResp>;
     // SAFETY: `base` as the caller says; the buffers have the sizes given.
     check(unsafe {
-        cmd::ibv_cmd_get_context(
+        cmd::get_context(
+            layout,
             base,
-            cmd.ptr(),
-            Cmd::SIZE,
-            core::ptr::null_mut(),
-            resp.ptr(),
-            Resp::SIZE,
+            (cmd.ptr(), Cmd::SIZE),
+            (resp.ptr(), Resp::SIZE),
         )
     })?;
     if resp.driver.abi_version != abi::ABI_VERSION {
@@ -107,7 +105,7 @@ unsafe fn open(layout: &Layout, device: *mut IbvDevice, fd: c_int) -> Result<*mu
     }
     let verbs = base.cast::<VerbsContext>();
     // SAFETY: initialised in the line above.
-    match unsafe { get_context(verbs) } {
+    match unsafe { get_context(layout, verbs) } {
         Ok(resp) => {
             // SAFETY: our part starts where libibverbs' head ends, and nobody
             // else knows the memory yet.

@@ -19,6 +19,8 @@ use crate::verbs::{IbvContext, VerbsContext};
 pub struct Layout {
     /// Bytes of `struct verbs_context` before its `struct ibv_context`.
     pub context_head: usize,
+    /// Some command functions take an argument more than they used to.
+    pub long_commands: bool,
     /// `struct verbs_context_ops` with our functions; 0 where we have none.
     ops: Vec<usize>,
 }
@@ -26,11 +28,26 @@ pub struct Layout {
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
 /// rdma-core versions whose layout and private functions were compared with
-/// what this crate declares.
-const KNOWN: core::ops::RangeInclusive<u32> = 65..=65;
+/// what this crate declares (see `check-layout`).
+const KNOWN: [u32; 2] = [56, 65];
 
-/// Functions in the head of `struct verbs_context` of version 65.
-const HEAD_65: usize = 368;
+/// Size of the head of `struct verbs_context` in a version.
+const fn context_head(version: u32) -> usize {
+    // Its newest members come first: three of version 59, one of 62, two
+    // of 64.
+    const OLD: usize = 320;
+    let mut size = OLD;
+    if version >= 59 {
+        size += 3 * 8;
+    }
+    if version >= 62 {
+        size += 8;
+    }
+    if version >= 64 {
+        size += 2 * 8;
+    }
+    size
+}
 
 impl Layout {
     fn of(version: u32) -> Option<Self> {
@@ -38,7 +55,8 @@ impl Layout {
             return None;
         }
         Some(Self {
-            context_head: HEAD_65,
+            context_head: context_head(version),
+            long_commands: version > 56,
             ops: ops::table(version),
         })
     }
@@ -84,8 +102,9 @@ pub fn detect() -> Option<&'static Layout> {
     let layout = version_in(&real).and_then(Layout::of);
     if layout.is_none() {
         sys::complain(format_args!(
-            "made for rdma-core {}, not for {}; install the libxroce that belongs to it",
-            KNOWN.end(),
+            "made for rdma-core {} or {}, not for {}; install the libxroce that belongs to it",
+            KNOWN[0],
+            KNOWN[1],
             real.display()
         ));
     }
@@ -94,15 +113,14 @@ pub fn detect() -> Option<&'static Layout> {
 
 /// The recognised layout.
 ///
-/// libibverbs calls nothing of ours before [`detect`] found it; the fallback
-/// keeps this free of panics.
+/// libibverbs calls nothing of ours before [`detect`] found it.
 pub fn get() -> Option<&'static Layout> {
     LAYOUT.get()
 }
 
 /// The `struct verbs_context` around a context of ours.
 pub fn verbs_context(context: *mut IbvContext) -> *mut VerbsContext {
-    let head = get().map_or(HEAD_65, |l| l.context_head);
+    let head = get().map_or(0, |l| l.context_head);
     // The caller passes a context that `context::alloc` placed there.
     context.cast::<u8>().wrapping_sub(head).cast()
 }
@@ -126,6 +144,7 @@ mod tests {
     #[test]
     fn refuses_unknown() {
         assert!(Layout::of(65).is_some());
+        assert!(Layout::of(56).is_some());
         assert!(Layout::of(64).is_none());
         assert!(Layout::of(66).is_none());
     }
@@ -139,6 +158,8 @@ mod tests {
     #[test]
     fn size_of_the_table() {
         assert_eq!(ops::table(65).len() * 8, 744);
+        assert_eq!(ops::table(56).len(), 76);
+        assert_eq!(context_head(65), 368);
     }
 
     /// Members and sizes as the compiler sees them in rdma-core's source, in
@@ -148,18 +169,24 @@ mod tests {
     fn equals_source() {
         use crate::verbs::*;
         use core::mem::{offset_of, size_of};
+        let version = std::env::var("RDMA_CORE_VERSION").expect("see check-layout");
+        let version: u32 = version.parse().expect("a number");
+        assert!(KNOWN.contains(&version), "rdma-core {version} is not known");
         let mut c = String::from("#include <stddef.h>\n#include <infiniband/driver.h>\n");
         let mut check = |expression: String, value: usize| {
             c += &format!("_Static_assert({expression} == {value}, \"{expression}\");\n");
         };
-        for (i, name) in ops::names(65).enumerate() {
+        for (i, name) in ops::names(version).enumerate() {
             check(format!("offsetof(struct verbs_context_ops, {name})"), i * 8);
         }
         check(
             "sizeof(struct verbs_context_ops)".into(),
-            ops::table(65).len() * 8,
+            ops::table(version).len() * 8,
         );
-        check("offsetof(struct verbs_context, context)".into(), HEAD_65);
+        check(
+            "offsetof(struct verbs_context, context)".into(),
+            context_head(version),
+        );
         macro_rules! sizes {
             ($($c:literal $rust:ty),* $(,)?) => {
                 $(check(concat!("sizeof(struct ", $c, ")").into(), size_of::<$rust>());)*

@@ -7,6 +7,7 @@ use core::mem::size_of;
 use super::{wr, Kind, Limits, Qp, SendQueue};
 use crate::abi::{self, CreateQpReq, CreateQpResp};
 use crate::context::Context;
+use crate::layout;
 use crate::lock::Locked;
 use crate::recv::{self, RecvQueue};
 use crate::ring::{Producer, Ring};
@@ -91,6 +92,7 @@ fn map(
 unsafe fn create(context: *mut IbvContext, attr: &mut IbvQpInitAttrEx) -> Result<*mut Qp> {
     type Cmd = Buffer<{ size::EX_CREATE_QP }, CreateQpReq>;
     type Resp = Buffer<{ size::EX_CREATE_QP_RESP }, CreateQpResp>;
+    let layout = layout::get().ok_or(EPROTO)?;
     let kind = validate(attr)?;
     let signal_all = attr.sq_sig_all != 0;
     let mut cmd = Cmd::new(CreateQpReq::default());
@@ -112,15 +114,13 @@ unsafe fn create(context: *mut IbvContext, attr: &mut IbvQpInitAttrEx) -> Result
     }));
     // SAFETY: `qp` is ours; the buffers have at least the sizes given.
     let made = check(unsafe {
-        cmd::ibv_cmd_create_qp_ex2(
+        cmd::create_qp(
+            layout,
             context,
             qp.cast(),
             attr,
-            cmd.ptr(),
-            cmd_size,
-            resp.ptr(),
-            resp_size,
-            core::ptr::null_mut(),
+            (cmd.ptr(), cmd_size),
+            (resp.ptr(), resp_size),
         )
     });
     if let Err(e) = made {

@@ -10,6 +10,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use super::*;
+use crate::layout::Layout;
 
 /// A command (or response) buffer: `N` 32-bit words of the core's, then the
 /// driver's.
@@ -73,8 +74,8 @@ pub mod size {
 
 type Ptr = *mut c_void;
 
-// The functions below are declared as libibverbs 65 has them; `layout` says
-// for which other versions that holds.
+// The functions below are declared as libibverbs 65 has them; two had an
+// argument less before, see the ends of this file and of `Layout`.
 extern "C" {
     #[link_name = env!("XROCE_REGISTER")]
     pub fn verbs_register_driver(ops: *const VerbsDeviceOps);
@@ -89,7 +90,7 @@ extern "C" {
     pub fn verbs_set_ops(context: *mut VerbsContext, ops: *const c_void);
     pub fn __verbs_log(context: *mut VerbsContext, level: u32, fmt: *const c_char, ...);
 
-    pub fn ibv_cmd_get_context(
+    fn ibv_cmd_get_context(
         context: *mut VerbsContext,
         cmd: Ptr,
         cmd_size: usize,
@@ -244,7 +245,7 @@ extern "C" {
     ) -> c_int;
     pub fn ibv_cmd_destroy_srq(srq: *mut IbvSrq) -> c_int;
 
-    pub fn ibv_cmd_create_qp_ex2(
+    fn ibv_cmd_create_qp_ex2(
         context: *mut IbvContext,
         qp: *mut VerbsQp,
         attr: *mut IbvQpInitAttrEx,
@@ -281,6 +282,66 @@ extern "C" {
     pub fn ibv_cmd_destroy_ah(ah: *mut IbvAh) -> c_int;
     pub fn ibv_cmd_attach_mcast(qp: *mut IbvQp, gid: *const IbvGid, lid: u16) -> c_int;
     pub fn ibv_cmd_detach_mcast(qp: *mut IbvQp, gid: *const IbvGid, lid: u16) -> c_int;
+}
+
+type ShortGetContext = unsafe extern "C" fn(*mut VerbsContext, Ptr, usize, Ptr, usize) -> c_int;
+
+/// `ibv_cmd_get_context` of any known version.
+///
+/// # Safety
+///
+/// As libibverbs' function: `context` initialised, the buffers of their sizes.
+pub unsafe fn get_context(
+    layout: &Layout,
+    context: *mut VerbsContext,
+    cmd: (Ptr, usize),
+    resp: (Ptr, usize),
+) -> c_int {
+    if layout.long_commands {
+        let none = core::ptr::null_mut();
+        // SAFETY: passed on; no descriptors.
+        return unsafe { ibv_cmd_get_context(context, cmd.0, cmd.1, none, resp.0, resp.1) };
+    }
+    // SAFETY: so the older versions declare it.
+    let short: ShortGetContext = unsafe { core::mem::transmute(ibv_cmd_get_context as *const ()) };
+    // SAFETY: passed on.
+    unsafe { short(context, cmd.0, cmd.1, resp.0, resp.1) }
+}
+
+type ShortCreateQp = unsafe extern "C" fn(
+    *mut IbvContext,
+    *mut VerbsQp,
+    *mut IbvQpInitAttrEx,
+    Ptr,
+    usize,
+    Ptr,
+    usize,
+) -> c_int;
+
+/// `ibv_cmd_create_qp_ex2` of any known version.
+///
+/// # Safety
+///
+/// As libibverbs' function: live objects, the buffers of their sizes.
+pub unsafe fn create_qp(
+    layout: &Layout,
+    context: *mut IbvContext,
+    qp: *mut VerbsQp,
+    attr: *mut IbvQpInitAttrEx,
+    cmd: (Ptr, usize),
+    resp: (Ptr, usize),
+) -> c_int {
+    if layout.long_commands {
+        let none = core::ptr::null_mut();
+        // SAFETY: passed on; no driver attributes.
+        return unsafe {
+            ibv_cmd_create_qp_ex2(context, qp, attr, cmd.0, cmd.1, resp.0, resp.1, none)
+        };
+    }
+    // SAFETY: so the older versions declare it.
+    let short: ShortCreateQp = unsafe { core::mem::transmute(ibv_cmd_create_qp_ex2 as *const ()) };
+    // SAFETY: passed on.
+    unsafe { short(context, qp, attr, cmd.0, cmd.1, resp.0, resp.1) }
 }
 
 /// A line in libibverbs' log, at its error level (`VERBS_LOG_LEVEL=1`).
