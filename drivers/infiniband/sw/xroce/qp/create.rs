@@ -121,6 +121,7 @@ pub(crate) fn create(
     init.cap = plan.cap;
     Ok(CreatedQp {
         qp_num: wire.wire_qpn(),
+        tracked: true,
         data: QpData {
             wire,
             view: None,
@@ -142,6 +143,8 @@ fn create_tgt(
         let (Tgt(wire), view) = domain.open(asked.max_recv_wr, handle)?;
         return Ok(CreatedQp {
             qp_num: wire.qpn,
+            // The target's first view stands for it in `rdma res`.
+            tracked: false,
             data: QpData {
                 wire,
                 view: Some(view),
@@ -185,6 +188,7 @@ fn create_tgt(
     reservation.publish(wire.clone());
     Ok(CreatedQp {
         qp_num: qpn,
+        tracked: true,
         data: QpData {
             wire,
             view: Some(view),
