@@ -84,8 +84,10 @@ impl RecvQueue {
             // SAFETY: the caller's place for it.
             unsafe { *bad = wr };
         }
-        let tell =
-            self.ring.publish() && self.ring.ring().flags_after_publish() & abi::RING_FLUSH != 0;
+        let tell = self
+            .ring
+            .publish()
+            .is_some_and(|f| f & abi::RING_FLUSH != 0);
         (tell, result)
     }
 }

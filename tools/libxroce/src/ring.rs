@@ -86,6 +86,16 @@ impl Ring {
             .store(index, Ordering::Release);
     }
 
+    /// As [`Self::set_user_index`]; gives the kernel's flags as they are after
+    /// that: either they show what the kernel decided without the index, or
+    /// the kernel will see it. An exchange is a full barrier, and cheaper than
+    /// a store and a fence.
+    fn set_user_index_and_look(&self, index: u32) -> u32 {
+        self.word(abi::RING_USER_INDEX)
+            .swap(index, Ordering::SeqCst);
+        self.word(abi::RING_KERNEL_FLAGS).load(Ordering::SeqCst)
+    }
+
     fn user_index(&self) -> u32 {
         self.word(abi::RING_USER_INDEX).load(Ordering::Relaxed)
     }
@@ -93,14 +103,6 @@ impl Ring {
     /// Bits of `enum xroce_ring_flags`.
     pub fn flags(&self) -> u32 {
         self.word(abi::RING_KERNEL_FLAGS).load(Ordering::Relaxed)
-    }
-
-    /// Flags as they are after the kernel could see everything published so
-    /// far: either they already show what the kernel decided without it, or
-    /// the kernel will see it.
-    pub fn flags_after_publish(&self) -> u32 {
-        fence(Ordering::SeqCst);
-        self.flags()
     }
 
     fn slot(&self, index: u32) -> NonNull<u8> {
@@ -196,20 +198,27 @@ impl Producer {
     /// not exceed the `slot` that the ring was mapped for.
     pub unsafe fn put_bytes(&mut self, slot: u32, offset: usize, from: *const u8, len: usize) {
         debug_assert!(offset + len <= self.ring.stride);
+        // Most lists have one element; a copy of known size needs no call.
+        if len == size_of::<abi::Sge>() {
+            // SAFETY: as below.
+            let one = unsafe { from.cast::<abi::Sge>().read_unaligned() };
+            self.ring.put(slot, offset, &one);
+            return;
+        }
         // SAFETY: the caller vouches for both ranges; they cannot overlap
         // unless a program names the ring itself as its data, which `copy`
         // permits.
         unsafe { core::ptr::copy(from, self.ring.slot(slot).add(offset).as_ptr(), len) };
     }
 
-    /// Shows the kernel what was filled. True if that was anything.
-    pub fn publish(&mut self) -> bool {
+    /// Shows the kernel what was filled. If that was anything, gives the
+    /// ring's flags as they are afterwards.
+    pub fn publish(&mut self) -> Option<u32> {
         if self.published == self.next {
-            return false;
+            return None;
         }
         self.published = self.next;
-        self.ring.set_user_index(self.next);
-        true
+        Some(self.ring.set_user_index_and_look(self.next))
     }
 
     /// Forgets what was filled and not published.
@@ -370,8 +379,8 @@ mod tests {
             }
             assert!(p.free_slot().is_none());
             assert!(p.ring().kernel_take().is_none(), "nothing published yet");
-            assert!(p.publish());
-            assert!(!p.publish());
+            assert!(p.publish().is_some());
+            assert!(p.publish().is_none());
             for i in 0..4 {
                 assert_eq!(p.ring().kernel_take(), Some(round * 4 + i));
             }
@@ -384,7 +393,7 @@ mod tests {
         p.free_slot().expect("room");
         p.advance();
         p.rollback();
-        assert!(!p.publish());
+        assert!(p.publish().is_none());
         assert!(p.ring().kernel_take().is_none());
     }
 

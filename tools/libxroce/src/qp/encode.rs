@@ -244,7 +244,9 @@ impl SendQueue {
 
     /// Shows the kernel what was filled. True when it sleeps and must be told.
     pub(super) fn publish(&mut self) -> bool {
-        self.ring.publish() && self.ring.ring().flags_after_publish() & abi::RING_AWAKE == 0
+        self.ring
+            .publish()
+            .is_some_and(|f| f & abi::RING_AWAKE == 0)
     }
 
     /// Whether the device is gone.
