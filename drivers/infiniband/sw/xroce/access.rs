@@ -72,7 +72,7 @@ pub(crate) fn gather(pd: u64, sges: &[Sge], offset: u32, out: &mut [u8]) -> Resu
         let len = (piece.len as usize).min(out.len());
         let (now, rest) = out.split_at_mut_checked(len).ok_or(Fault)?;
         match &sge.kernel {
-            Some(kernel) => kernel.read(u64::from(piece.skip), now)?,
+            Some(kernel) => kernel.region().read(u64::from(piece.skip), now)?,
             None => with_sge(pd, sge, piece.skip, len as u32, false, |memory, at| {
                 memory.read(at, now)
             })?,
@@ -100,7 +100,7 @@ pub(crate) fn scatter(
             .split_at_checked(len)
             .ok_or(ScatterError::TooLong)?;
         match &sge.kernel {
-            Some(kernel) => kernel.write(u64::from(piece.skip), now),
+            Some(kernel) => kernel.region().write(u64::from(piece.skip), now),
             None => with_sge(pd, sge, piece.skip, len as u32, true, |memory, at| {
                 memory.write(at, now)
             }),

@@ -17,8 +17,8 @@ use crate::access;
 use crate::prelude::*;
 use crate::qp::engine::Budget;
 use crate::qp::receive::{remote_pd, RecvSide};
-use crate::qp::request::SendOp;
 use crate::qp::send::{fill, idle, SendEnv, SendIo, SendSide};
+use crate::qp::QpKind;
 use crate::{mr, tables};
 use roce::requester::{LocalError, LocalMessage, LocalOk};
 use roce::responder::{LocalOutcome, LocalPlan};
@@ -55,12 +55,7 @@ enum Step {
 /// Decides whether the messages of `side` are copied from now on. The answer may change whenever
 /// nothing is under way.
 fn is_on(side: &mut SendSide, qp: &WireQp) -> bool {
-    if !crate::local_copy() || !qp.kind.is_reliable() {
-        return false;
-    }
-    side.path
-        .route(qp.device.tunnel())
-        .is_ok_and(|route| route.is_local())
+    crate::local_copy() && qp.kind.is_reliable() && side.path.is_local(qp.device.tunnel())
 }
 
 /// Runs the send side of a QP with a peer on this host. `None`: the peer is elsewhere, so packets
@@ -168,13 +163,70 @@ pub(crate) fn wake_waiter(qp: &WireQp) {
     }
 }
 
+/// Gives up the message that is being copied, if there is one: the peer's responder must not wait for
+/// the rest. False when that has to wait for the peer's owner, who will have this side run again.
+pub(crate) fn abandon(side: &mut SendSide, qp: &WireQp) -> bool {
+    let Some(transfer) = &side.io.local.transfer else {
+        return true;
+    };
+    if transfer.plan.is_some() {
+        if let Some(peer) = tables::get().and_then(|t| t.qps.get(side.dest_qpn)) {
+            let Some(mut recv) = peer.recv.try_lock() else {
+                wait_for(&peer, qp);
+                return false;
+            };
+            abandon_at(transfer, &peer, &mut recv);
+            drop(recv);
+            peer.kick_receive();
+        }
+    }
+    side.io.local.transfer = None;
+    true
+}
+
+/// As [`abandon`], but waits. Process context.
+pub(crate) fn abandon_wait(side: &mut SendSide) {
+    let Some(transfer) = side.io.local.transfer.take() else {
+        return;
+    };
+    if transfer.plan.is_none() {
+        return;
+    }
+    if let Some(peer) = tables::get().and_then(|t| t.qps.get(side.dest_qpn)) {
+        abandon_at(&transfer, &peer, &mut peer.recv.lock());
+        peer.kick_receive();
+    }
+}
+
+fn abandon_at(transfer: &Transfer, peer: &WireQp, recv: &mut RecvSide) {
+    let (responder, mut env) = recv.split(peer);
+    // Nobody is left to hear how it went.
+    let _ = responder.local_finish(
+        &transfer.message,
+        LocalOutcome::Abandoned,
+        now_ns(),
+        &mut env,
+    );
+}
+
+/// Whether a QP of type `responder` takes requests of one of type `requester`.
+fn answers(responder: QpKind, requester: QpKind) -> bool {
+    match requester {
+        QpKind::XrcIni => responder == QpKind::XrcTgt,
+        _ => responder == requester,
+    }
+}
+
 /// Whether `peer` would take packets of `qp` from the wire.
 fn listens(peer: &WireQp, recv: &RecvSide, side: &SendSide, qp: &WireQp) -> bool {
     let av = side.path.av();
     let theirs = recv.path.av();
     peer.ns() == qp.ns()
-        && peer.kind.answers(qp.kind)
-        && peer.state().receives()
+        && answers(peer.kind, qp.kind)
+        && !matches!(
+            peer.state(),
+            QpState::Reset | QpState::Init | QpState::Err
+        )
         && theirs.src == av.dst
         && theirs.dst == av.src
 }
@@ -198,7 +250,6 @@ fn advance(
             match responder.local_request(&transfer.message, now, &mut env) {
                 Ok(plan) => *transfer.plan.insert(plan),
                 Err(error) => {
-                    settle(recv, peer);
                     return Step::Finished(Err(error));
                 }
             }
@@ -208,7 +259,7 @@ fn advance(
     let (outcome, blame) = match copy_chunk(&side.io, qp, peer, recv, transfer, plan) {
         Ok(false) => return Step::More,
         Ok(true) => {
-            if let LocalPlan::AtomicDone { original } = plan {
+            if let LocalPlan::Atomic { original } = plan {
                 ok = LocalOk::Atomic(original);
             }
             (LocalOutcome::Done, None)
@@ -217,19 +268,11 @@ fn advance(
     };
     let (responder, mut env) = recv.split(peer);
     let finished = responder.local_finish(&transfer.message, outcome, now, &mut env);
-    settle(recv, peer);
     Step::Finished(match (blame, finished) {
         (Some(status), _) => Err(LocalError::Local(status)),
         (None, Err(error)) => Err(error),
         (None, Ok(())) => Ok(ok),
     })
-}
-
-/// Does what the peer's own run would do after the responder was called.
-fn settle(recv: &mut RecvSide, peer: &WireQp) {
-    if recv.io.take_failed() {
-        peer.enter_error();
-    }
 }
 
 /// Copies the next chunk. True when the message is complete. An error says what to tell the
@@ -260,14 +303,15 @@ fn copy_chunk(
                 sges: list,
             }
         }
-        LocalPlan::Write { rkey, va, .. } | LocalPlan::Read { rkey, va, .. } => End::Remote {
-            pd: remote_pd(peer, xrc_srqn(peer, transfer))
-                .map_err(|_| (LocalOutcome::RemoteFault, None))?,
-            qpn: peer.qpn,
-            rkey,
-            va,
-        },
-        _ => return Ok(true),
+        LocalPlan::Write(slice) | LocalPlan::Read(slice) | LocalPlan::AtomicWrite(slice) => {
+            End::Remote {
+                pd: remote_pd(peer, slice.srqn).map_err(|_| (LocalOutcome::RemoteFault, None))?,
+                qpn: peer.qpn,
+                rkey: slice.rkey,
+                va: slice.va,
+            }
+        }
+        LocalPlan::Atomic { .. } | LocalPlan::Nothing => return Ok(true),
     };
     let fault = match plan {
         LocalPlan::Receive => LocalOutcome::ReceiveFault,
@@ -276,7 +320,7 @@ fn copy_chunk(
     let len = total.wrapping_sub(transfer.done).min(CHUNK);
     let at = transfer.done;
     if len > 0 {
-        if let LocalPlan::Read { .. } = plan {
+        if let LocalPlan::Read(_) = plan {
             copy(&theirs, &own, at, len, mr::REMOTE_READ)
         } else if io.is_inline(slot) {
             copy_inline(io, slot, &theirs, at, len)
@@ -284,19 +328,14 @@ fn copy_chunk(
             copy(&own, &theirs, at, len, mr::REMOTE_WRITE)
         }
         .map_err(|e| match (e, plan) {
-            (CopyFault::Source, LocalPlan::Read { .. }) => (fault, None),
-            (CopyFault::Destination, LocalPlan::Read { .. }) => mine(()),
+            (CopyFault::Source, LocalPlan::Read(_)) => (fault, None),
+            (CopyFault::Destination, LocalPlan::Read(_)) => mine(()),
             (CopyFault::Source, _) => mine(()),
             (CopyFault::Destination, _) => (fault, None),
         })?;
     }
     transfer.done = at.wrapping_add(len);
     Ok(transfer.done >= total)
-}
-
-/// The SRQ number that a message for an XRC target names.
-fn xrc_srqn(peer: &WireQp, transfer: &Transfer) -> Option<u32> {
-    peer.kind.is_xrc().then_some(transfer.message.wr.srqn)
 }
 
 /// Copies inline data of work request `slot`.

@@ -110,8 +110,12 @@ fn report_icrc(skb: &RxSkb) {
     {
         return;
     }
-    pr_warn!(
-        "packet from {} has a wrong ICRC: corrupted, or its addresses or ports were translated (NAT)\n",
-        skb.src()
-    );
+    let what = "has a wrong ICRC: corrupted, or its addresses or ports were translated (NAT)";
+    match skb.src().v4() {
+        Some([a, b, c, d]) => pr_warn!("packet from {a}.{b}.{c}.{d} {what}\n"),
+        None => {
+            let groups = u128::from_be_bytes(skb.src().0);
+            pr_warn!("packet from IPv6 address {groups:032x} {what}\n");
+        }
+    }
 }

@@ -45,11 +45,9 @@ impl Path {
         &self.av
     }
 
-    /// The route, resolved now if need be. Softirq or process context.
+    /// The route, looked up now if there is none yet. One that has gone stale is looked up anew when
+    /// a packet is allocated for it. Softirq or process context.
     pub(crate) fn route(&mut self, tunnel: &Tunnel) -> Result<&mut Route> {
-        if !self.route.as_ref().is_some_and(|route| route.still_valid()) {
-            self.route = None;
-        }
         match self.route {
             Some(ref mut route) => Ok(route),
             None => {
@@ -65,6 +63,14 @@ impl Path {
                 Ok(self.route.insert(Route::resolve(tunnel, &flow)?))
             }
         }
+    }
+
+    /// Whether the peer's address is one of this host, in the sender's network namespace. Softirq or
+    /// process context.
+    pub(crate) fn is_local(&mut self, tunnel: &Tunnel) -> bool {
+        self.route(tunnel).is_ok_and(|route| {
+            (route.still_valid() || route.refresh().is_ok()) && route.is_local()
+        })
     }
 }
 
@@ -93,8 +99,8 @@ pub(crate) fn build(
     fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
 ) -> Result<TxSkb, BuildError> {
     let covered = header.len().wrapping_add(len).wrapping_add(pad);
-    let mut skb =
-        TxSkb::alloc(route, covered.wrapping_add(ICRC_LEN)).ok_or(BuildError::NoMemory)?;
+    let total = u32::try_from(covered.wrapping_add(ICRC_LEN)).map_err(|_| BuildError::NoMemory)?;
+    let mut skb = TxSkb::alloc(route, total).ok_or(BuildError::NoMemory)?;
     {
         let packet = skb.payload_mut();
         let (head, rest) = packet

@@ -182,8 +182,9 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
             src_qp: message.src_qpn,
             wc_flags: flags,
             solicited: message.solicited,
+            smac: Some(skb.smac()),
+            vlan: skb.vlan(),
             is_v6: skb.is_v6(),
-            smac: skb.smac(),
             ..Completion::default()
         },
     );

@@ -64,7 +64,7 @@ impl WireQp {
     /// Ends all activity of a QP that is no longer in the table. Nothing completes any more once
     /// this returns. Process context.
     pub(crate) fn stop(&self) {
-        self.set_stopped();
+        self.set_state(QpState::Reset);
         self.timer.cancel();
         self.send_work.cancel();
         self.recv_work.cancel();

@@ -10,8 +10,8 @@ use crate::srq::Taken;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{access, mr, tables, ud, wr};
 use roce::responder::{
-    AtomicOp, ReadResponse, ReceiveError, RecvCompletion, RecvOp, RemoteAccess, Resource, Responder,
-    ResponderConfig, ResponderEnv, ResponderEvent, ScatterError,
+    AtomicOp, QpEvent as ResponderEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
+    Resource, Responder, ResponderConfig, ResponderEnv, ResponderStats, Response, ScatterError,
 };
 use roce::wire::{HeaderBuf, Packet};
 
@@ -64,6 +64,8 @@ pub(crate) struct RecvIo {
     replies: TxBatch,
     /// Number of them.
     reply_count: u32,
+    /// What was counted already.
+    seen: ResponderStats,
     /// The responder failed: the QP is to go to the error state.
     failed: bool,
     /// The receive that was in progress is flushed.
@@ -76,29 +78,57 @@ impl RecvIo {
     /// Makes the next receive work request the current one.
     pub(crate) fn take(&mut self, qp: &WireQp, srqn: Option<u32>) -> Result<(), ReceiveError> {
         let current = &mut self.current;
-        if let Some(srqn) = srqn {
+        let result = if let Some(srqn) = srqn {
             let srq = xrc_srq(qp, srqn)?;
-            taken(srq.take(&mut current.head, &mut current.sges))?;
+            let result = taken(srq.take(&mut current.head, &mut current.sges));
             current.pd = srq.pd;
             current.srq = Some(srq);
+            result
         } else if let Some(srq) = &qp.srq {
-            taken(srq.take(&mut current.head, &mut current.sges))?;
             current.pd = srq.pd;
+            taken(srq.take(&mut current.head, &mut current.sges))
         } else {
             current.pd = qp.pd;
             match &mut self.queue {
-                RecvQueue::None => return Err(ReceiveError::Empty),
-                RecvQueue::User(ring) => take_user(ring, current)?,
+                RecvQueue::None => Err(ReceiveError::Empty),
+                RecvQueue::User(ring) => take_user(ring, current),
                 RecvQueue::Kernel(queue) => {
-                    if !queue.take(&mut current.head, &mut current.sges) {
-                        return Err(ReceiveError::Empty);
+                    if queue.take(&mut current.head, &mut current.sges) {
+                        queue.retire(1);
+                        Ok(())
+                    } else {
+                        Err(ReceiveError::Empty)
                     }
-                    queue.retire(1);
                 }
             }
+        };
+        match result {
+            Ok(()) => current.active = true,
+            // It counts as taken, and completes with an error.
+            Err(ReceiveError::Fault) => {
+                current.active = true;
+                current.head.num_sge = 0;
+                qp.event(QpEvent::Fatal);
+            }
+            Err(_) => current.srq = None,
         }
-        current.active = true;
-        Ok(())
+        result
+    }
+
+    /// Counts what the responder did since the last call.
+    fn count(&mut self, qp: &WireQp, stats: &ResponderStats) {
+        let seen = &mut self.seen;
+        for (now, before, counter) in [
+            (stats.duplicates, &mut seen.duplicates, Counter::DuplicateRequest),
+            (stats.out_of_sequence, &mut seen.out_of_sequence, Counter::OutOfSequence),
+            (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrSent),
+        ] {
+            let delta = now.wrapping_sub(*before);
+            if delta != 0 {
+                *before = now;
+                qp.device.count(counter, u64::from(delta));
+            }
+        }
     }
 
     /// Ends the current receive with a completion.
@@ -109,20 +139,15 @@ impl RecvIo {
         }
         current.active = false;
         completion.wr_id = current.head.wr_id;
-        completion.qp_num = qp.qpn;
+        completion.qp_num = qp.wire_qpn();
         let srq = current.srq.take();
         let cq = srq
             .as_ref()
             .and_then(|srq| srq.cq.as_ref())
             .or(qp.recv_cq.as_ref());
         if let Some(cq) = cq {
-            cq.post(&completion);
+            cq.post_from(&completion, qp.handle());
         }
-    }
-
-    /// Whether the responder failed since the last call.
-    pub(crate) fn take_failed(&mut self) -> bool {
-        core::mem::take(&mut self.failed)
     }
 
     /// Forgets all that was posted.
@@ -157,7 +182,7 @@ fn take_user(ring: &mut RingReader, current: &mut Current) -> Result<(), Receive
         Ok(_) => {}
         Err(CorruptRing) => return Err(ReceiveError::Fault),
     }
-    let decoded = ring.copy_recv(&mut current.head, &mut current.sges);
+    let decoded = wr::copy_recv(ring, &mut current.head, &mut current.sges);
     ring.advance();
     ring.publish(ring.next());
     decoded.map_err(|_| ReceiveError::Fault)
@@ -165,21 +190,24 @@ fn take_user(ring: &mut RingReader, current: &mut Current) -> Result<(), Receive
 
 /// The XRC SRQ `srqn`, if the QP's domain may use it.
 fn xrc_srq(qp: &WireQp, srqn: u32) -> Result<Ref<WireSrq>, ReceiveError> {
-    let srq = tables::get()
-        .and_then(|t| t.srqs.get(srqn))
-        .ok_or(ReceiveError::InvalidSrq)?;
+    let Some(srq) = tables::get().and_then(|t| t.srqs.get(srqn)) else {
+        qp.device.count(Counter::XrcViolation, 1);
+        return Err(ReceiveError::InvalidSrq);
+    };
     check_srq(qp, &srq)?;
     Ok(srq)
 }
 
 fn check_srq(qp: &WireQp, srq: &WireSrq) -> Result<(), ReceiveError> {
-    if !srq.is_xrc() || srq.is_dead() {
-        return Err(ReceiveError::InvalidSrq);
-    }
-    if srq.domain != qp.domain {
-        return Err(ReceiveError::WrongDomain);
-    }
-    Ok(())
+    let error = if !srq.is_xrc() || srq.is_dead() {
+        ReceiveError::InvalidSrq
+    } else if srq.domain != qp.domain {
+        ReceiveError::WrongDomain
+    } else {
+        return Ok(());
+    };
+    qp.device.count(Counter::XrcViolation, 1);
+    Err(error)
 }
 
 /// What the responder sees of the kernel.
@@ -286,9 +314,14 @@ impl ResponderEnv for RecvEnv<'_> {
         va: u64,
         op: AtomicOp,
     ) -> Result<u64, WireFault> {
-        self.with_remote(srqn, rkey, va, 8, mr::REMOTE_ATOMIC, |memory, at| match op {
+        let access = match op {
+            AtomicOp::Write { .. } => mr::REMOTE_WRITE,
+            AtomicOp::CmpSwap { .. } | AtomicOp::FetchAdd { .. } => mr::REMOTE_ATOMIC,
+        };
+        self.with_remote(srqn, rkey, va, 8, access, |memory, at| match op {
             AtomicOp::CmpSwap { compare, swap } => memory.cmp_swap(at, compare, swap),
             AtomicOp::FetchAdd { add } => memory.fetch_add(at, add),
+            AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
         })
         .map_err(wire_fault)
     }
@@ -297,7 +330,7 @@ impl ResponderEnv for RecvEnv<'_> {
         mr::remote_invalidate(self.qp, rkey).map_err(wire_fault)
     }
 
-    fn reply(&mut self, header: HeaderBuf) {
+    fn reply(&mut self, header: &HeaderBuf) {
         let Ok(route) = self.path.route(self.qp.device.tunnel()) else {
             return;
         };
@@ -309,12 +342,9 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn event(&mut self, event: ResponderEvent) {
         match event {
-            ResponderEvent::CommEst => self.qp.event(QpEvent::CommEst),
-            ResponderEvent::AccessErr => self.qp.event(QpEvent::AccessErr),
-            ResponderEvent::ReqErr => self.qp.event(QpEvent::ReqErr),
-            ResponderEvent::Fatal => self.qp.event(QpEvent::Fatal),
-            // Raised here, when the QP's last receive is done with.
-            ResponderEvent::LastWqe => {}
+            ResponderEvent::CommEst => self.qp.event(QpEvent::CommunicationEstablished),
+            ResponderEvent::AccessErr => self.qp.event(QpEvent::AccessError),
+            ResponderEvent::ReqErr => self.qp.event(QpEvent::RequestError),
         }
     }
 
@@ -371,6 +401,7 @@ impl RecvSide {
                 },
                 replies: TxBatch::new(),
                 reply_count: 0,
+                seen: ResponderStats::default(),
                 failed: false,
                 flushed: false,
                 last_wqe: false,
@@ -422,7 +453,10 @@ impl RecvSide {
             }
         };
         self.send_replies(qp);
-        if self.io.take_failed() {
+        self.io.count(qp, self.responder.stats());
+        // What the peer is still owed ends with the refusal.
+        if self.io.failed && !self.responder.has_response() {
+            self.io.failed = false;
             qp.enter_error();
             // The flush is the next round.
             return Run::Again;
@@ -482,9 +516,9 @@ impl RecvSide {
                     return false;
                 }
             }
-            qp.device
-                .count(Counter::SentBytes, u64::from(response.payload.len));
-            budget.spend(response.payload.len);
+            let len = response.payload.map_or(0, |slice| slice.len);
+            qp.device.count(Counter::SentBytes, u64::from(len));
+            budget.spend(len);
             if budget.is_empty() {
                 return true;
             }
@@ -492,16 +526,15 @@ impl RecvSide {
         false
     }
 
-    fn build(&mut self, qp: &WireQp, response: &ReadResponse) -> Result<TxSkb, BuildError> {
+    fn build(&mut self, qp: &WireQp, response: &Response) -> Result<TxSkb, BuildError> {
         let Ok(route) = self.path.route(qp.device.tunnel()) else {
             return Err(BuildError::NoMemory);
         };
-        let slice = &response.payload;
         let header = response.header.as_slice();
         let pad = usize::from(response.pad);
-        if slice.len == 0 {
+        let Some(slice) = response.payload.filter(|slice| slice.len > 0) else {
             return tx::build(route, header, 0, pad, |_| Ok(()));
-        }
+        };
         let pd = remote_pd(qp, slice.srqn)?;
         tx::build(route, header, slice.len as usize, pad, |out| {
             mr::with_remote(
@@ -543,7 +576,8 @@ impl RecvSide {
             }
         }
         for _ in 0..FLUSH_BURST {
-            if matches!(self.io.queue, RecvQueue::None) || self.io.take(qp, None).is_err() {
+            let none = matches!(self.io.queue, RecvQueue::None);
+            if none || self.io.take(qp, None) == Err(ReceiveError::Empty) {
                 if qp.srq.is_some() && !self.io.last_wqe {
                     self.io.last_wqe = true;
                     qp.event(QpEvent::LastWqeReached);

@@ -6,16 +6,14 @@
 //! that the kernel owns in its own fields, copies a slot once and never looks at the slot again; the
 //! one thing it reads repeatedly is the producer index, which it checks each time.
 
-use super::request::{RecvHead, Sge};
 use crate::prelude::*;
-use crate::wr;
 
 /// A ring that says something impossible: its queue pair goes to the error state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CorruptRing;
 
-impl From<rdma::mem::Fault> for CorruptRing {
-    fn from(_: rdma::mem::Fault) -> Self {
+impl From<Error> for CorruptRing {
+    fn from(_: Error) -> Self {
         CorruptRing
     }
 }
@@ -91,23 +89,6 @@ impl RingReader {
         }
         let at = self.slot_offset(self.next).wrapping_add(from);
         Ok(self.mem.copy_out(at, out)?)
-    }
-
-    /// Copies the next slot, which holds a receive work request.
-    pub(crate) fn copy_recv(
-        &self,
-        head: &mut RecvHead,
-        sges: &mut [Sge],
-    ) -> Result<(), CorruptRing> {
-        let mut slot = [0u8; wr::MAX_RECV_SLOT];
-        // With one element, the usual case, one copy does.
-        let first = wr::RECV_SLOT_FIRST.min(self.stride as usize);
-        self.copy(0, slot.get_mut(..first).ok_or(CorruptRing)?)?;
-        let len = wr::recv_slot_len(&slot, sges.len());
-        if len > first {
-            self.copy(first, slot.get_mut(first..len).ok_or(CorruptRing)?)?;
-        }
-        wr::decode_recv(&slot, head, sges).map_err(|_| CorruptRing)
     }
 
     /// Passes over the slot that was copied.

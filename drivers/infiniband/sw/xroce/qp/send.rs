@@ -9,7 +9,8 @@ use crate::prelude::*;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{access, local, mr, mw, ud, wr};
 use roce::requester::{
-    Requester, RequesterConfig, RequesterEnv, SendCompletion, SendWr, Transmit, Wqe,
+    Requester, RequesterConfig, RequesterEnv, RequesterStats, SendCompletion, SendWr, Transmit,
+    Wqe,
 };
 use roce::wire::Packet;
 
@@ -69,6 +70,8 @@ pub(crate) struct SendIo {
     flushed: bool,
     /// PSN of the next datagram.
     psn: u32,
+    /// What was counted already.
+    seen: RequesterStats,
     /// Same-host delivery.
     pub(crate) local: local::Sender,
 }
@@ -110,6 +113,7 @@ impl SendIo {
                 wqe.index = ring.next();
                 ring.advance();
                 if let Err(status) = wr::decode_send(
+                    qp.kind,
                     &slot,
                     self.max_inline,
                     &mut wqe.head,
@@ -175,6 +179,22 @@ impl SendIo {
             (None, _) => {
                 let list = self.scratch.get(..wqe.head.num_sge as usize).ok_or(Fault)?;
                 access::gather(pd, list, 0, out)
+            }
+        }
+    }
+
+    /// Counts what the requester did since the last call.
+    fn count(&mut self, qp: &WireQp, stats: &RequesterStats) {
+        let seen = &mut self.seen;
+        for (now, before, counter) in [
+            (stats.retransmitted, &mut seen.retransmitted, Counter::Retransmit),
+            (stats.sequence_naks, &mut seen.sequence_naks, Counter::SequenceNak),
+            (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrReceived),
+        ] {
+            let delta = now.wrapping_sub(*before);
+            if delta != 0 {
+                *before = now;
+                qp.device.count(counter, u64::from(delta));
             }
         }
     }
@@ -265,7 +285,7 @@ fn read_inline(
         .slot_offset(wqe.index)
         .wrapping_add(at as usize)
         .wrapping_add(offset as usize);
-    ring.mem().copy_out(from, out)
+    ring.mem().copy_out(from, out).map_err(|_| Fault)
 }
 
 /// What the requester sees of the kernel.
@@ -312,7 +332,7 @@ impl RequesterEnv for SendEnv<'_> {
     }
 
     fn sq_drained(&mut self) {
-        self.qp.event(QpEvent::SqDrained);
+        self.qp.event(QpEvent::SendQueueDrained);
     }
 }
 
@@ -332,14 +352,17 @@ pub(crate) fn complete(qp: &WireQp, head: &SendHead, status: WcStatus, byte_len:
     let Some(cq) = &qp.send_cq else {
         return;
     };
-    cq.post(&Completion {
-        wr_id: head.wr_id,
-        status,
-        opcode: wr::completion_opcode(head.op),
-        byte_len,
-        qp_num: qp.qpn,
-        ..Completion::default()
-    });
+    cq.post_from(
+        &Completion {
+            wr_id: head.wr_id,
+            status,
+            opcode: wr::completion_opcode(head.op),
+            byte_len,
+            qp_num: qp.wire_qpn(),
+            ..Completion::default()
+        },
+        qp.handle(),
+    );
 }
 
 impl SendSide {
@@ -373,6 +396,7 @@ impl SendSide {
                 failed: false,
                 flushed: false,
                 psn: 0,
+                seen: RequesterStats::default(),
                 local: local::Sender::default(),
             },
         })
@@ -385,8 +409,9 @@ impl SendSide {
         self.path.set(av);
     }
 
-    /// Back to the state of a new QP; nothing completes.
+    /// Back to the state of a new QP; nothing completes. Process context.
     pub(crate) fn reset(&mut self) {
+        local::abandon_wait(self);
         self.requester.reset();
         self.io.forget();
     }
@@ -409,6 +434,7 @@ impl SendSide {
             }
         };
         self.io.publish();
+        self.io.count(qp, self.requester.stats());
         if self.io.failed {
             self.io.failed = false;
             qp.enter_error();
@@ -530,6 +556,9 @@ impl SendSide {
     /// The QP is in an error state: everything completes with a flush error, in order.
     fn flush(&mut self, qp: &WireQp) -> Run {
         qp.responses.purge();
+        if !local::abandon(self, qp) {
+            return Run::Idle;
+        }
         if !self.io.flushed {
             self.io.flushed = true;
             let mut env = SendEnv {
