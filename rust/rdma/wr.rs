@@ -69,8 +69,6 @@ impl SendOpcode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSge {
     addr: u64,
-    /// The device is to write there.
-    writable: bool,
     /// Bytes.
     pub length: u32,
     /// Local key that the user gave.
@@ -87,7 +85,7 @@ impl KernelSge {
     pub fn memory(&self) -> KernelAddr {
         // SAFETY: Only made from requests of kernel users, who keep the memory mapped for the
         // device until the request completes.
-        unsafe { KernelAddr::new(self.addr, self.length.into(), self.writable) }
+        unsafe { KernelAddr::new(self.addr, self.length as usize) }
     }
 }
 
@@ -99,16 +97,14 @@ impl KernelSge {
 unsafe fn sges<'a>(
     list: *const bindings::ib_sge,
     count: core::ffi::c_int,
-    writable: bool,
 ) -> impl ExactSizeIterator<Item = KernelSge> + 'a {
     let raw: &'a [bindings::ib_sge] = match usize::try_from(count) {
         // SAFETY: By contract.
         Ok(count) if count > 0 && !list.is_null() => unsafe { slice::from_raw_parts(list, count) },
         _ => &[],
     };
-    raw.iter().map(move |sge| KernelSge {
+    raw.iter().map(|sge| KernelSge {
         addr: sge.addr,
-        writable,
         length: sge.length,
         lkey: sge.lkey,
     })
@@ -214,12 +210,8 @@ impl<'a, P: Provider> SendWr<'a, P> {
 
     /// The gather list; for READ and atomics, where the result goes.
     pub fn sges(&self) -> impl ExactSizeIterator<Item = KernelSge> + 'a {
-        let writable = matches!(
-            self.opcode(),
-            Some(SendOpcode::RdmaRead | SendOpcode::AtomicCmpSwap | SendOpcode::AtomicFetchAdd)
-        );
         // SAFETY: Well formed by the contract of `from_raw`.
-        unsafe { sges(self.raw.sg_list, self.raw.num_sge, writable) }
+        unsafe { sges(self.raw.sg_list, self.raw.num_sge) }
     }
 
     /// The remote part of an RDMA request; `None` for other operations.
@@ -300,7 +292,7 @@ impl<'a> RecvWr<'a> {
     /// The scatter list.
     pub fn sges(&self) -> impl ExactSizeIterator<Item = KernelSge> + 'a {
         // SAFETY: Well formed by the contract of `from_raw`.
-        unsafe { sges(self.raw.sg_list, self.raw.num_sge, true) }
+        unsafe { sges(self.raw.sg_list, self.raw.num_sge) }
     }
 }
 
