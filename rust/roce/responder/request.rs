@@ -10,6 +10,9 @@ use crate::opcode::{Family, Position};
 use crate::ud::pkey_matches;
 use crate::wire::Packet;
 
+/// UC: a packet that comes so few numbers late is a copy, or was overtaken.
+const STALE: u32 = 4096;
+
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Takes a packet from the requester; anything else is ignored.
     #[inline]
@@ -24,11 +27,15 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             self.stats.ignored = self.stats.ignored.wrapping_add(1);
             return;
         }
-        if self.is_fresh {
-            self.is_fresh = false;
+        let is_fresh = core::mem::replace(&mut self.is_fresh, false);
+        if is_fresh {
             env.event(QpEvent::CommEst);
         }
         if !service.is_reliable() {
+            if is_fresh {
+                // Whatever was agreed, this is where the requester is.
+                self.epsn = packet.bth.psn;
+            }
             self.handle_unreliable(packet, env);
             return;
         }
@@ -53,6 +60,11 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     fn handle_unreliable<E: ResponderEnv>(&mut self, packet: &Packet<'_>, env: &mut E) {
         let psn = packet.bth.psn;
         let begins = packet.opcode.position().begins();
+        let behind = self.epsn.since(psn);
+        if behind != 0 && behind <= STALE {
+            self.stats.duplicates = self.stats.duplicates.wrapping_add(1);
+            return;
+        }
         if psn != self.epsn || begins {
             self.message = Message::None;
         }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Two nodes and a bad network, in virtual time.
+//!
+//! Everything follows from a seed: the path MTU, the window, the queue sizes,
+//! the work requests, what the network loses, repeats, swaps and spoils, when
+//! receives are posted. A model that knows no packets says what must come out:
+//! each message once, whole, in order; the memory as if the requests had been
+//! executed one after the other; each completion once, in order; and silence
+//! afterwards.
+
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic
+)]
+
+pub mod crc;
+pub mod network;
+pub mod node;
+pub mod rng;
+pub mod run;
+pub mod workload;

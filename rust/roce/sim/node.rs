@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A node: requester, responder, buffers, memory, queues.
+
+use std::collections::VecDeque;
+
+use roce::requester::{Requester, RequesterEnv, SendCompletion, Wqe};
+use roce::responder::{
+    AccessKind, AtomicOp, QpEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess, Resource,
+    Responder, ResponderEnv, ScatterError,
+};
+use roce::status::{Fault, WcStatus};
+use roce::wire::HeaderBuf;
+
+use super::rng::content;
+use super::workload::*;
+
+/// Buffers and completions of the send side.
+#[derive(Default)]
+pub struct SendSide {
+    pub work: Vec<Work>,
+    /// Work requests posted so far; their indices are their `wr_id`s.
+    pub posted: usize,
+    /// By slot: index of the work request.
+    pub slots: Vec<usize>,
+    /// By work request: what was scattered.
+    pub buffers: Vec<Vec<u8>>,
+    pub locals: Vec<usize>,
+    pub completions: Vec<SendCompletion>,
+    pub fatal: u32,
+    pub drained: u32,
+}
+
+impl RequesterEnv for SendSide {
+    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), Fault> {
+        let buffer = &mut self.buffers[self.slots[slot as usize]];
+        let end = offset as usize + data.len();
+        if buffer.len() < end {
+            buffer.resize(end, 0);
+        }
+        buffer[offset as usize..end].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn complete(&mut self, completion: &SendCompletion) {
+        self.completions.push(*completion);
+    }
+
+    fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
+        self.locals.push(self.slots[slot as usize]);
+        Ok(())
+    }
+
+    fn fatal(&mut self) {
+        self.fatal += 1;
+    }
+
+    fn sq_drained(&mut self) {
+        self.drained += 1;
+    }
+}
+
+/// Memory, receive queues and what came out of them.
+pub struct RecvSide {
+    pub memory: Memory,
+    pub srqs: u32,
+    /// One queue for all, or one for each SRQ.
+    pub posted: Vec<VecDeque<u32>>,
+    pub current: Option<(Option<u32>, Vec<u8>)>,
+    pub taken: u64,
+    pub received: Vec<Received>,
+    pub errors: Vec<RecvCompletion>,
+    pub events: Vec<QpEvent>,
+    pub fatal: u32,
+    pub replies: Vec<Vec<u8>>,
+}
+
+impl RecvSide {
+    pub fn new(srqs: u32) -> Self {
+        Self {
+            memory: Memory::new(),
+            srqs,
+            posted: (0..srqs.max(1)).map(|_| VecDeque::new()).collect(),
+            current: None,
+            taken: 0,
+            received: Vec::new(),
+            errors: Vec::new(),
+            events: Vec::new(),
+            fatal: 0,
+            replies: Vec::new(),
+        }
+    }
+
+    fn queue(&mut self, srqn: Option<u32>) -> Option<&mut VecDeque<u32>> {
+        match srqn {
+            None => self.posted.get_mut(0),
+            Some(n) => self.posted.get_mut(n.checked_sub(0x80_0000)? as usize),
+        }
+    }
+
+    /// Reads remote memory for a READ response.
+    pub fn fetch(&self, rkey: u32, va: u64, len: u32) -> Result<Vec<u8>, Fault> {
+        let at = va.wrapping_sub(VA_READ);
+        if rkey != RKEY_READ || at.saturating_add(u64::from(len)) > READ_LEN {
+            return Err(Fault);
+        }
+        Ok((at..at + u64::from(len))
+            .map(|a| content(READ_SEED, a))
+            .collect())
+    }
+}
+
+impl ResponderEnv for RecvSide {
+    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
+        assert!(self.current.is_none(), "two current receives");
+        let queue = self.queue(srqn).ok_or(ReceiveError::InvalidSrq)?;
+        queue.pop_front().ok_or(ReceiveError::Empty)?;
+        self.taken += 1;
+        self.current = Some((srqn, Vec::new()));
+        Ok(())
+    }
+
+    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+        self.queue(Some(srqn))
+            .map(|_| ())
+            .ok_or(ReceiveError::InvalidSrq)
+    }
+
+    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+        let (_, buffer) = self.current.as_mut().expect("no current receive");
+        buffer.resize(offset as usize, 0);
+        buffer.extend_from_slice(data);
+        Ok(())
+    }
+
+    fn complete_receive(&mut self, c: &RecvCompletion) {
+        let (srqn, mut data) = self.current.take().expect("no current receive");
+        // UC: behind the message there may be remains of a broken one.
+        data.truncate(match c.op {
+            RecvOp::Send => c.byte_len as usize,
+            RecvOp::WriteImm => 0,
+        });
+        if c.status != WcStatus::Success {
+            self.errors.push(*c);
+            return;
+        }
+        self.received.push(Received {
+            srqn,
+            is_write: c.op == RecvOp::WriteImm,
+            len: c.byte_len,
+            data,
+            imm: c.imm,
+            invalidated: c.invalidated,
+            solicited: c.solicited,
+        });
+    }
+
+    fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {
+        let (rkey, base, size) = match a.kind {
+            AccessKind::Read => (RKEY_READ, VA_READ, READ_LEN),
+            AccessKind::Write | AccessKind::Flush { .. } => {
+                (RKEY_WRITE, VA_WRITE, WRITE_LEN as u64)
+            }
+        };
+        let at = a.va.wrapping_sub(base);
+        if a.rkey == RKEY_ATOMIC && a.len == 8 {
+            return Ok(());
+        }
+        if a.rkey != rkey || at.saturating_add(u64::from(a.len)) > size {
+            return Err(Fault);
+        }
+        Ok(())
+    }
+
+    fn remote_write(
+        &mut self,
+        _srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        let at = va.wrapping_sub(VA_WRITE);
+        if rkey != RKEY_WRITE || at.saturating_add(data.len() as u64) > WRITE_LEN as u64 {
+            return Err(Fault);
+        }
+        self.memory.write[at as usize..][..data.len()].copy_from_slice(data);
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        _srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        op: AtomicOp,
+    ) -> Result<u64, Fault> {
+        let cell = va.wrapping_sub(VA_ATOMIC) / 8;
+        if rkey != RKEY_ATOMIC || cell >= ATOMICS as u64 {
+            return Err(Fault);
+        }
+        let cell = &mut self.memory.atomic[cell as usize];
+        let before = *cell;
+        *cell = match op {
+            AtomicOp::CmpSwap { compare, swap } if compare == before => swap,
+            AtomicOp::CmpSwap { .. } => before,
+            AtomicOp::FetchAdd { add } => before.wrapping_add(add),
+            AtomicOp::Write { value } => value,
+        };
+        Ok(before)
+    }
+
+    fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn reply(&mut self, header: &HeaderBuf) {
+        self.replies.push(header.as_slice().to_vec());
+    }
+
+    fn event(&mut self, event: QpEvent) {
+        self.events.push(event);
+    }
+
+    fn fatal(&mut self) {
+        self.fatal += 1;
+    }
+}
+
+/// Both sides of a QP.
+pub struct Node {
+    pub requester: Requester<Vec<Wqe>>,
+    pub responder: Responder<Vec<Resource>>,
+    pub send: SendSide,
+    pub recv: RecvSide,
+    /// When the application posts receives next, and how many in all.
+    pub next_post: u64,
+    pub to_post: u64,
+}
+
+impl Node {
+    pub fn new(depth: usize, resources: usize, srqs: u32, work: Vec<Work>) -> Self {
+        let count = work.len();
+        Self {
+            requester: Requester::new(vec![Wqe::default(); depth]),
+            responder: Responder::new(vec![Resource::default(); resources]),
+            send: SendSide {
+                work,
+                slots: vec![0; depth],
+                buffers: vec![Vec::new(); count],
+                ..SendSide::default()
+            },
+            recv: RecvSide::new(srqs),
+            next_post: 0,
+            to_post: 0,
+        }
+    }
+
+    /// Posts work requests while there is room, at most `max`.
+    pub fn post_sends(&mut self, max: usize) {
+        for _ in 0..max {
+            let Some(work) = self.send.work.get(self.send.posted) else {
+                return;
+            };
+            match self.requester.push(work.wr) {
+                Ok(slot) => {
+                    self.send.slots[slot as usize] = self.send.posted;
+                    self.send.posted += 1;
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
