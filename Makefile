@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0
+# xroce on the machine at hand:
+#   make                 build the module and the plug-in for the running kernel
+#   make install         install them (DESTDIR honoured)
+#   make uninstall
+#   make clean
+# xroce in a throw-away guest (needs root, no Rust kernel; see tools/vm):
+#   make demo            XRC traffic between two hosts, and what it saves
+#   make test            host tests, then guest tests on the stock kernel
+#   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
+#   make test-long       what takes longer
+#   make bench           xroce, rxe and TCP side by side
+# SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
+
+KVER  ?= $(shell uname -r)
+KDIR  ?= $(firstword $(wildcard /var/lib/xroce/$(KVER)) /lib/modules/$(KVER)/build)
+BUILD ?= $(CURDIR)/build
+
+kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(BUILD)/module \
+	LOCALVERSION=$(shell echo $(KVER) | sed 's/^[0-9.]*//') \
+	$(if $(shell grep -s ^CONFIG_CC_IS_CLANG=y $(KDIR)/.config),LLVM=1)
+plugin = $(MAKE) -C tools/libxroce TARGET_DIR=$(BUILD)/cargo
+moddir = $(DESTDIR)/lib/modules/$(KVER)/updates
+
+all: module plugin
+
+probe:
+	@tools/install/probe $(KDIR)
+
+module: probe
+	@mkdir -p $(BUILD)/module
+	+$(kbuild) modules
+
+plugin: probe
+	+$(plugin) all
+
+install:
+	@test -e $(BUILD)/module/xroce.ko || { echo "xroce: not built yet: run make first" >&2; exit 1; }
+	install -d $(moddir)
+	strip --strip-debug -o $(moddir)/xroce.ko $(BUILD)/module/xroce.ko
+	+$(plugin) install
+	$(if $(DESTDIR),,depmod $(KVER))
+
+uninstall:
+	rm -f $(moddir)/xroce.ko
+	+$(plugin) uninstall
+	$(if $(DESTDIR),,depmod $(KVER))
+
+clean:
+	rm -rf $(BUILD)
+
+demo:
+	@tools/vm/run --timeout 300 -- tools/demo/run
+
+bench:
+	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- tools/bench/run --json /mnt/share/bench.json
+	@echo "figures: $(BUILD)/bench/bench.json"
+
+test test-debug test-long:
+	@tools/vm/check $@
+
+.PHONY: all probe module plugin install uninstall clean demo bench test test-debug test-long
