@@ -37,9 +37,12 @@ struct ib_umem *xrdma_umem_pin(struct ib_device *dev, __u64 addr, __u64 length,
 		mem->pages[i++] = sg_page_iter_page(&iter);
 	}
 	if (WARN_ON_ONCE(i != n)) {
-		xrdma_umem_unpin(umem, mem);
+		xrdma_page_array_free(mem->pages);
+		ib_umem_release(umem);
 		return ERR_PTR(-EINVAL);
 	}
+	/* ib_umem_release() looks at the device, which may be gone by then. */
+	get_device(&dev->dev);
 	mem->va = NULL;
 	mem->first = ib_umem_offset(umem);
 	mem->length = length;
@@ -49,8 +52,11 @@ struct ib_umem *xrdma_umem_pin(struct ib_device *dev, __u64 addr, __u64 length,
 /* Undoes the above; pages that the device could write are marked dirty. */
 void xrdma_umem_unpin(struct ib_umem *umem, struct xrdma_mem *mem)
 {
+	struct ib_device *dev = umem->ibdev;
+
 	xrdma_page_array_free(mem->pages);
 	ib_umem_release(umem);
+	put_device(&dev->dev);
 }
 
 /* bindgen sees bit fields, which Rust had better not take apart. */

@@ -5,10 +5,15 @@
 //! C header: `include/rdma/ib_verbs.h`.
 
 use crate::{
+    mem::Umem,
     object::object,
+    pd::Pd,
     provider::Provider, //
 };
-use kernel::types::Opaque;
+use kernel::{
+    prelude::*,
+    types::Opaque, //
+};
 
 object! {
     /// A memory region: `struct ib_mr` and the provider's data.
@@ -37,6 +42,17 @@ pub struct UserRegion {
     /// `IB_ACCESS_*` flags. ib_core has refused unknown ones and remote write or atomics without
     /// local write.
     pub access: u32,
+}
+
+impl UserRegion {
+    /// Pins the memory, on behalf of the calling process: it counts against RLIMIT_MEMLOCK. May sleep.
+    ///
+    /// Errors: `EFAULT` for memory that is not there, `ENOMEM` beyond the limit, `EPERM`.
+    pub fn pin<P: Provider>(&self, pd: &Pd<P>) -> Result<Umem> {
+        // SAFETY: A PD's device is initialised; the memory of the device stays as long as the result,
+        // which holds a reference.
+        unsafe { Umem::pin_raw(pd.device().as_raw(), self.start, self.length, self.access) }
+    }
 }
 
 /// A region that was made.

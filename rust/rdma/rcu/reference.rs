@@ -66,6 +66,9 @@ unsafe impl<T: Send + Sync> Send for Ref<T> {}
 // SAFETY: As above; cloning through a shared reference is what counts are for.
 unsafe impl<T: Send + Sync> Sync for Ref<T> {}
 
+// What it points to does not move; it may.
+impl<T: Send + Sync> Unpin for Ref<T> {}
+
 impl<T: Send + Sync> Ref<T> {
     /// Allocates a `T`. Use [`GFP_ACCOUNT`](super::GFP_ACCOUNT) for what processes create.
     ///

@@ -26,7 +26,7 @@ use kernel::{
 use rdma::events::QpHandle;
 
 /// The provider's side of a target: its queue pair on the wire.
-pub trait Target: Clone + Send + Sync + 'static {
+pub trait Target: Clone + Send + Sync + Unpin + 'static {
     /// Ends it: no packet reaches it any more when this returns. Process context; once.
     fn end(&self);
 }

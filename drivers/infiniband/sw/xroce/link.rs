@@ -33,18 +33,18 @@ impl LinkOps<Xroce> for Links {
             return Err(EEXIST);
         }
         let text = name.to_str().map_err(|_| EINVAL)?;
-        let comp_vectors = rdma::device::possible_cpus();
+        let comp_vectors = kernel::cpu::nr_cpu_ids();
         let wire = WireDevice::new(netdev, text, comp_vectors).inspect_err(|e| {
             if *e == eaddrinuse() {
                 pr_err!(
                     "{}: UDP port {} is taken in this network namespace, by rdma_rxe perhaps\n",
                     text,
-                    roce::UDP_PORT
+                    roce::wire::UDP_PORT
                 );
             }
         })?;
-        let data = move || Ok::<_, Error>(DeviceData { wire });
-        let device = UnregisteredDevice::<Xroce>::new(netdev, pin_init::init_scope(data))?;
+        let device =
+            UnregisteredDevice::<Xroce>::new(netdev, try_init!(DeviceData { wire }? Error))?;
         device.register(
             netdev,
             &DeviceConfig {

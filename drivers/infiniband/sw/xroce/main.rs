@@ -47,6 +47,17 @@ module! {
     description: "Soft RoCEv2 RDMA device with XRC",
     license: "GPL",
     alias: ["rdma-link-xroce"],
+    params: {
+        local_copy: u8 {
+            default: 1,
+            description: "Copy between queue pairs of one host instead of sending packets (1)",
+        },
+    },
+}
+
+/// Whether peers on the same host are served by copying; see `local.rs`.
+fn local_copy() -> bool {
+    *module_parameters::local_copy.value() != 0
 }
 
 /// The module. Fields are dropped in this order: no new devices and the end of the old ones, no news
@@ -65,7 +76,7 @@ impl kernel::Module for Module {
         let links = KBox::pin_init(Registration::new(c"xroce"), GFP_KERNEL)?;
         pr_info!(
             "soft RoCEv2 with XRC, UDP port {}, user ABI {}\n",
-            roce::UDP_PORT,
+            roce::wire::UDP_PORT,
             abi::XROCE_ABI_VERSION
         );
         Ok(Module {

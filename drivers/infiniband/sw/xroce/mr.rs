@@ -16,7 +16,6 @@ use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::qp::request::BindPart;
 use crate::tables;
-use rdma::mem::Umem;
 use rdma::mr::{
     access,
     CreatedMr,
@@ -118,8 +117,7 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
     match kind {
         AccessKind::Write => REMOTE_WRITE,
         AccessKind::Read => REMOTE_READ,
-        AccessKind::Atomic => REMOTE_ATOMIC,
-        AccessKind::Flush => access::FLUSH_GLOBAL,
+        AccessKind::Flush { .. } => access::FLUSH_GLOBAL,
     }
 }
 
@@ -195,10 +193,7 @@ pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<
     {
         return Err(EINVAL);
     }
-    let writable = flags
-        & (access::LOCAL_WRITE | access::REMOTE_WRITE | access::REMOTE_ATOMIC)
-        != 0;
-    let umem = Umem::pin(pd.device(), region.start, region.length, writable)?;
+    let umem = region.pin(pd)?;
     publish(
         &pd.device().data().wire,
         pd.data().id(),
@@ -220,7 +215,11 @@ fn check_access(flags: u32) -> Result {
 }
 
 /// The region that covers all kernel memory, for kernel users.
-pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32) -> Result<CreatedMr<MrData>> {
+pub(crate) fn get_dma(
+    pd: &Pd<Xroce>,
+    flags: u32,
+    memory: KernelAddr,
+) -> Result<CreatedMr<MrData>> {
     let flags = flags & !access::OPTIONAL;
     if flags & !SUPPORTED != 0 {
         return Err(eopnotsupp());
@@ -232,7 +231,7 @@ pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32) -> Result<CreatedMr<MrData>> {
         0,
         u64::MAX,
         flags,
-        Memory::dma(pd),
+        Memory::Kernel(memory),
     )
 }
 

@@ -68,7 +68,6 @@ use rdma::{
         SrqInitAttr, //
     },
     stats::CounterDesc,
-    ucontext::UContext,
     uverbs::udata::Udata,
     wr::{
         RecvWr,
@@ -77,7 +76,6 @@ use rdma::{
     },
     xrcd::Xrcd, //
 };
-use roce::mtu::MAX_MESSAGE;
 
 /// Version that `ibv_devinfo` shows: major.minor.patch.
 const VERSION: u64 = 1 << 16;
@@ -223,8 +221,12 @@ impl Provider for Xroce {
         mr::reg_user(pd, region)
     }
 
-    fn get_dma_mr(pd: &Pd<Self>, access: u32) -> Result<CreatedMr<MrData>> {
-        mr::get_dma(pd, access)
+    fn get_dma_mr(
+        pd: &Pd<Self>,
+        access: u32,
+        memory: KernelAddr,
+    ) -> Result<CreatedMr<MrData>> {
+        mr::get_dma(pd, access, memory)
     }
 
     fn dereg_mr(mr: &Mr<Self>) -> Result {

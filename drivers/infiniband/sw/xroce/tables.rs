@@ -6,7 +6,7 @@
 //! number is unique in the module and a packet finds its queue pair without a device.
 
 use crate::ah::WireAh;
-use crate::mr::Region;
+use crate::mr::WireMr;
 use crate::prelude::*;
 use rdma::rcu::Global;
 
@@ -28,7 +28,7 @@ pub(crate) struct Tables {
     pub(crate) srqs: Table<WireSrq>,
     /// Memory mrs and windows by the upper 24 bits of their keys.
     #[pin]
-    pub(crate) mrs: Table<Region>,
+    pub(crate) mrs: Table<WireMr>,
     /// Address handles of user space by number.
     #[pin]
     pub(crate) ahs: Table<WireAh>,
