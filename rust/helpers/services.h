@@ -64,6 +64,8 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq,
 bool xrdma_work_schedule(struct xrdma_work *w);
 bool xrdma_work_cancel(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
+bool xrdma_signal_pending(void);
+void xrdma_cond_resched(void);
 
 /* timer.c */
 struct xrdma_timer;

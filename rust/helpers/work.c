@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Work items that carry a number instead of a pointer. */
+#include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
@@ -76,4 +77,16 @@ void xrdma_work_free(struct xrdma_work *w)
 {
 	cancel_work_sync(&w->work);
 	kfree(w);
+}
+
+/* signal_pending() is inline. Process context. */
+bool xrdma_signal_pending(void)
+{
+	return signal_pending(current);
+}
+
+/* cond_resched() is a macro. Process context. */
+void xrdma_cond_resched(void)
+{
+	cond_resched();
 }

@@ -218,3 +218,15 @@ impl Drop for Work {
         unsafe { bindings::xrdma_work_free(self.ptr.as_ptr()) };
     }
 }
+
+/// Whether the current task is to be interrupted. Process context.
+pub fn signal_pending() -> bool {
+    // SAFETY: Looks at the current task.
+    unsafe { bindings::xrdma_signal_pending() }
+}
+
+/// Lets another task run if one is due. Process context, sleeps.
+pub fn cond_resched() {
+    // SAFETY: Process context, by contract; the kernel checks it.
+    unsafe { bindings::xrdma_cond_resched() }
+}
