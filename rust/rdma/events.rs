@@ -23,7 +23,7 @@ use kernel::{
         Completion, //
     },
     workqueue::{
-        self,
+        Queue,
         Work,
         WorkItem, //
     },
@@ -306,8 +306,10 @@ impl QpHandle {
         {
             pending = now;
         }
+        // SAFETY: The kernel makes this work queue at boot and keeps it.
+        let queue = unsafe { Queue::from_raw(kernel::bindings::system_dfl_wq) };
         // An item that is queued already takes the new bit along.
-        let _ = workqueue::system().enqueue(self.0.clone());
+        let _ = queue.enqueue(self.0.clone());
     }
 
     /// The pointer for `ib_wc.qp`; null after the queue pair was destroyed.
