@@ -288,9 +288,12 @@ __u32 xrdma_tx_flush(struct xrdma_tx_list *list)
 	rcu_read_lock();
 	while (skb) {
 		struct sk_buff *next = skb->next;
+		int ret;
 
 		skb_mark_not_on_list(skb);
-		if (net_xmit_eval(xrdma_tx_one(skb)))
+		/* net_xmit_eval() evaluates its argument twice. */
+		ret = xrdma_tx_one(skb);
+		if (net_xmit_eval(ret))
 			dropped++;
 		skb = next;
 	}
