@@ -23,7 +23,20 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs, unreachable_pub)]
 // Tests say what they mean; a panic in them is a failure.
-#![cfg_attr(test, allow(clippy::arithmetic_side_effects, clippy::indexing_slicing))]
+#![cfg_attr(
+    not(test),
+    deny(
+        clippy::arithmetic_side_effects,
+        clippy::expect_used,
+        clippy::incompatible_msrv,
+        clippy::indexing_slicing,
+        clippy::panic,
+        clippy::todo,
+        clippy::unimplemented,
+        clippy::unreachable,
+        clippy::unwrap_used
+    )
+)]
 
 pub mod icrc;
 pub mod mtu;

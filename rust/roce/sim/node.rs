@@ -73,6 +73,25 @@ pub struct RecvSide {
     pub events: Vec<QpEvent>,
     pub fatal: u32,
     pub replies: Vec<Vec<u8>>,
+    /// What goes wrong on this host.
+    pub trouble: Trouble,
+}
+
+/// Faults of the receiving host.
+#[derive(Clone, Copy, Default)]
+pub struct Trouble {
+    /// Receives are malformed.
+    pub receive: bool,
+    /// Receives hold so many bytes.
+    pub capacity: Option<usize>,
+    /// The buffers of receives cannot be written.
+    pub protection: bool,
+    /// Keys cannot be invalidated.
+    pub invalidate: bool,
+    /// SRQs are there, but of another domain.
+    pub domain: bool,
+    /// Memory has gone since it was checked.
+    pub write: bool,
 }
 
 impl RecvSide {
@@ -88,6 +107,7 @@ impl RecvSide {
             events: Vec::new(),
             fatal: 0,
             replies: Vec::new(),
+            trouble: Trouble::default(),
         }
     }
 
@@ -113,20 +133,36 @@ impl RecvSide {
 impl ResponderEnv for RecvSide {
     fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
         assert!(self.current.is_none(), "two current receives");
+        let trouble = self.trouble;
         let queue = self.queue(srqn).ok_or(ReceiveError::InvalidSrq)?;
+        if trouble.domain {
+            return Err(ReceiveError::WrongDomain);
+        }
         queue.pop_front().ok_or(ReceiveError::Empty)?;
         self.taken += 1;
         self.current = Some((srqn, Vec::new()));
+        if trouble.receive {
+            return Err(ReceiveError::Fault);
+        }
         Ok(())
     }
 
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
-        self.queue(Some(srqn))
-            .map(|_| ())
-            .ok_or(ReceiveError::InvalidSrq)
+        self.queue(Some(srqn)).ok_or(ReceiveError::InvalidSrq)?;
+        if self.trouble.domain {
+            return Err(ReceiveError::WrongDomain);
+        }
+        Ok(())
     }
 
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+        if self.trouble.protection {
+            return Err(ScatterError::Protection);
+        }
+        let end = offset as usize + data.len();
+        if self.trouble.capacity.is_some_and(|c| end > c) {
+            return Err(ScatterError::TooLong);
+        }
         let (_, buffer) = self.current.as_mut().expect("no current receive");
         buffer.resize(offset as usize, 0);
         buffer.extend_from_slice(data);
@@ -180,7 +216,10 @@ impl ResponderEnv for RecvSide {
         data: &[u8],
     ) -> Result<(), Fault> {
         let at = va.wrapping_sub(VA_WRITE);
-        if rkey != RKEY_WRITE || at.saturating_add(data.len() as u64) > WRITE_LEN as u64 {
+        if self.trouble.write
+            || rkey != RKEY_WRITE
+            || at.saturating_add(data.len() as u64) > WRITE_LEN as u64
+        {
             return Err(Fault);
         }
         self.memory.write[at as usize..][..data.len()].copy_from_slice(data);
@@ -210,6 +249,9 @@ impl ResponderEnv for RecvSide {
     }
 
     fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {
+        if self.trouble.invalidate {
+            return Err(Fault);
+        }
         Ok(())
     }
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Packets made by hand, for the tests that talk to one side only.
+
+use roce::opcode::{Headers, Opcode};
+
+/// A packet, header by header; the operation code says which ones are used.
+#[derive(Clone, Default)]
+pub struct Raw {
+    pub opcode: u8,
+    pub psn: u32,
+    pub ack_req: bool,
+    pub solicited: bool,
+    pub pkey: u16,
+    pub srqn: u32,
+    pub va: u64,
+    pub rkey: u32,
+    pub len: u32,
+    pub compare: u64,
+    pub swap_add: u64,
+    pub syndrome: u8,
+    pub msn: u32,
+    pub original: u64,
+    pub imm: [u8; 4],
+    pub inv: u32,
+    pub payload: Vec<u8>,
+}
+
+impl Raw {
+    pub fn new(opcode: u8, psn: u32) -> Self {
+        Self {
+            opcode,
+            psn,
+            pkey: 0xffff,
+            ..Self::default()
+        }
+    }
+
+    pub fn ask(mut self) -> Self {
+        self.ack_req = true;
+        self
+    }
+
+    pub fn data(mut self, len: usize) -> Self {
+        self.payload = (0..len).map(|i| i as u8).collect();
+        self
+    }
+
+    pub fn remote(mut self, rkey: u32, va: u64, len: u32) -> Self {
+        (self.rkey, self.va, self.len) = (rkey, va, len);
+        self
+    }
+
+    pub fn srqn(mut self, srqn: u32) -> Self {
+        self.srqn = srqn;
+        self
+    }
+
+    pub fn aeth(mut self, syndrome: u8) -> Self {
+        self.syndrome = syndrome;
+        self
+    }
+
+    /// What is covered by the invariant CRC.
+    pub fn bytes(&self) -> Vec<u8> {
+        let has = Opcode::from_byte(self.opcode).unwrap().headers();
+        let pad = (4 - self.payload.len() % 4) % 4;
+        let mut b = vec![self.opcode, 0x40 | (pad as u8) << 4];
+        if self.solicited {
+            b[1] |= 0x80;
+        }
+        b.extend(self.pkey.to_be_bytes());
+        b.extend(0x77u32.to_be_bytes());
+        b.extend((self.psn & 0xff_ffff | u32::from(self.ack_req) << 31).to_be_bytes());
+        if has.has(Headers::XRCETH) {
+            b.extend(self.srqn.to_be_bytes());
+        }
+        if has.has(Headers::DETH) {
+            b.extend([0; 8]);
+        }
+        if has.has(Headers::FETH) {
+            b.extend([0, 0, 0, 1]);
+        }
+        if has.has(Headers::RETH | Headers::ATOMICETH) {
+            b.extend(self.va.to_be_bytes());
+            b.extend(self.rkey.to_be_bytes());
+        }
+        if has.has(Headers::RETH) {
+            b.extend(self.len.to_be_bytes());
+        }
+        if has.has(Headers::ATOMICETH) {
+            b.extend(self.swap_add.to_be_bytes());
+            b.extend(self.compare.to_be_bytes());
+        }
+        if has.has(Headers::AETH) {
+            b.extend((u32::from(self.syndrome) << 24 | self.msn).to_be_bytes());
+        }
+        if has.has(Headers::ATOMICACKETH) {
+            b.extend(self.original.to_be_bytes());
+        }
+        if has.has(Headers::IMMDT) {
+            b.extend(self.imm);
+        }
+        if has.has(Headers::IETH) {
+            b.extend(self.inv.to_be_bytes());
+        }
+        b.extend(&self.payload);
+        b.resize(b.len() + pad, 0);
+        b
+    }
+}

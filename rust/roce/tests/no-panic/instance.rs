@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state machines with concrete storage and an environment that the
+//! compiler cannot see into: what `check-no-panic` compiles and looks at. Each
+//! function stands for one way into the crate.
+
+#![no_std]
+
+use roce::icrc::{self, Crc32};
+use roce::requester::{
+    LocalError, LocalMessage, LocalOk, QueueFull, Requester, RequesterConfig, RequesterEnv,
+    SendCompletion, SendWr, Transmit, Wqe,
+};
+use roce::responder::{
+    AtomicOp, LocalOutcome, LocalPlan, QpEvent, ReceiveError, RecvCompletion, RemoteAccess,
+    Resource, Responder, ResponderConfig, ResponderEnv, Response, ScatterError,
+};
+use roce::status::{Fault, WcStatus};
+use roce::ud::{Datagram, UdError, UdMessage};
+use roce::wire::{HeaderBuf, Packet, ParseError};
+
+type Sender = Requester<&'static mut [Wqe]>;
+type Receiver = Responder<&'static mut [Resource]>;
+
+pub struct Opaque {
+    pub scatter: fn(u32, u32, &[u8]) -> Result<(), Fault>,
+    pub complete: fn(&SendCompletion),
+    pub local: fn(u32) -> Result<(), WcStatus>,
+    pub notify: fn(),
+    pub take: fn(Option<u32>) -> Result<(), ReceiveError>,
+    pub check_xrc: fn(u32) -> Result<(), ReceiveError>,
+    pub place: fn(u32, &[u8]) -> Result<(), ScatterError>,
+    pub received: fn(&RecvCompletion),
+    pub check: fn(&RemoteAccess) -> Result<(), Fault>,
+    pub write: fn(Option<u32>, u32, u64, &[u8]) -> Result<(), Fault>,
+    pub atomic: fn(Option<u32>, u32, u64, AtomicOp) -> Result<u64, Fault>,
+    pub invalidate: fn(u32) -> Result<(), Fault>,
+    pub reply: fn(&HeaderBuf),
+    pub event: fn(QpEvent),
+    pub crc: fn(u32, &[u8]) -> u32,
+}
+
+impl RequesterEnv for Opaque {
+    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), Fault> {
+        (self.scatter)(slot, offset, data)
+    }
+    fn complete(&mut self, completion: &SendCompletion) {
+        (self.complete)(completion)
+    }
+    fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
+        (self.local)(slot)
+    }
+    fn fatal(&mut self) {
+        (self.notify)()
+    }
+    fn sq_drained(&mut self) {
+        (self.notify)()
+    }
+}
+
+impl ResponderEnv for Opaque {
+    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
+        (self.take)(srqn)
+    }
+    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+        (self.check_xrc)(srqn)
+    }
+    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+        (self.place)(offset, data)
+    }
+    fn complete_receive(&mut self, completion: &RecvCompletion) {
+        (self.received)(completion)
+    }
+    fn check_remote(&mut self, access: &RemoteAccess) -> Result<(), Fault> {
+        (self.check)(access)
+    }
+    fn remote_write(
+        &mut self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        (self.write)(srqn, rkey, va, data)
+    }
+    fn atomic(
+        &mut self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        op: AtomicOp,
+    ) -> Result<u64, Fault> {
+        (self.atomic)(srqn, rkey, va, op)
+    }
+    fn invalidate(&mut self, rkey: u32) -> Result<(), Fault> {
+        (self.invalidate)(rkey)
+    }
+    fn reply(&mut self, header: &HeaderBuf) {
+        (self.reply)(header)
+    }
+    fn event(&mut self, event: QpEvent) {
+        (self.event)(event)
+    }
+    fn fatal(&mut self) {
+        (self.notify)()
+    }
+}
+
+#[inline(never)]
+pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
+    Packet::parse(bytes)
+}
+
+#[inline(never)]
+pub fn split(bytes: &[u8]) -> Option<(&[u8], u32)> {
+    roce::wire::split_icrc(bytes)
+}
+
+pub struct Zero;
+
+impl Crc32 for Zero {
+    fn update(crc: u32, data: &[u8]) -> u32 {
+        core::hint::black_box(crc ^ data.len() as u32)
+    }
+}
+
+#[inline(never)]
+pub fn icrc_of(headers: &[u8], covered: &[u8]) -> Option<u32> {
+    icrc::compute::<Zero>(headers, covered)
+}
+
+#[inline(never)]
+pub fn datagram(d: &Datagram) -> (HeaderBuf, u8) {
+    d.headers()
+}
+
+#[inline(never)]
+pub fn datagram_check<'a>(
+    p: &Packet<'a>,
+    qkey: u32,
+    pkey: u16,
+) -> Result<UdMessage<'a>, UdError> {
+    roce::ud::receive(p, qkey, pkey)
+}
+
+#[inline(never)]
+pub fn send_new(queue: &'static mut [Wqe]) -> Sender {
+    Requester::new(queue)
+}
+
+#[inline(never)]
+pub fn send_setup(r: &mut Sender, c: &RequesterConfig) {
+    r.reset();
+    r.configure(c);
+    r.update(c);
+}
+
+#[inline(never)]
+pub fn send_push(r: &mut Sender, wr: &SendWr) -> Result<u32, QueueFull> {
+    r.push(*wr)
+}
+
+#[inline(never)]
+pub fn send_poll(r: &mut Sender, now: u64, env: &mut Opaque) -> Option<Transmit> {
+    r.poll_transmit(now, env)
+}
+
+#[inline(never)]
+pub fn send_response(r: &mut Sender, p: &Packet<'_>, now: u64, env: &mut Opaque) {
+    r.handle_response(p, now, env)
+}
+
+#[inline(never)]
+pub fn send_timeout(r: &mut Sender, now: u64, env: &mut Opaque) -> Option<u64> {
+    r.handle_timeout(now, env);
+    r.next_deadline()
+}
+
+#[inline(never)]
+pub fn send_fault(r: &mut Sender, slot: u32, status: WcStatus, env: &mut Opaque) {
+    r.local_fault(slot, status, env)
+}
+
+#[inline(never)]
+pub fn send_fail(r: &mut Sender, status: WcStatus, env: &mut Opaque) {
+    r.fail(status, env)
+}
+
+#[inline(never)]
+pub fn send_flush(r: &mut Sender, env: &mut Opaque) {
+    r.flush(env)
+}
+
+#[inline(never)]
+pub fn send_local(r: &mut Sender, now: u64, env: &mut Opaque) -> Option<LocalMessage> {
+    r.local_next(now, env)
+}
+
+#[inline(never)]
+pub fn send_local_done(
+    r: &mut Sender,
+    result: Result<LocalOk, LocalError>,
+    now: u64,
+    env: &mut Opaque,
+) {
+    r.local_done(result, now, env)
+}
+
+#[inline(never)]
+pub fn send_state(r: &mut Sender, draining: bool) -> (usize, usize, bool, bool) {
+    r.set_draining(draining);
+    (
+        r.room(),
+        r.outstanding(),
+        r.has_unsent(),
+        r.is_at_message_start(),
+    )
+}
+
+#[inline(never)]
+pub fn recv_new(resources: &'static mut [Resource]) -> Receiver {
+    Responder::new(resources)
+}
+
+#[inline(never)]
+pub fn recv_setup(r: &mut Receiver, c: &ResponderConfig) -> bool {
+    r.configure(c);
+    r.update(c.access, c.min_rnr_timer);
+    r.is_idle()
+}
+
+#[inline(never)]
+pub fn recv_request(r: &mut Receiver, p: &Packet<'_>, now: u64, env: &mut Opaque) {
+    r.handle_request(p, now, env)
+}
+
+#[inline(never)]
+pub fn recv_poll(r: &mut Receiver, now: u64) -> Option<Response> {
+    r.poll_response(now)
+}
+
+#[inline(never)]
+pub fn recv_fault(r: &mut Receiver, env: &mut Opaque) {
+    r.response_fault(env)
+}
+
+#[inline(never)]
+pub fn recv_end(r: &mut Receiver, env: &mut Opaque) {
+    r.end_of_run(env)
+}
+
+#[inline(never)]
+pub fn recv_abort(r: &mut Receiver, env: &mut Opaque) {
+    r.abort(env)
+}
+
+#[inline(never)]
+pub fn recv_local(
+    r: &mut Receiver,
+    m: &LocalMessage,
+    now: u64,
+    env: &mut Opaque,
+) -> Result<LocalPlan, LocalError> {
+    r.local_request(m, now, env)
+}
+
+#[inline(never)]
+pub fn recv_local_finish(
+    r: &mut Receiver,
+    m: &LocalMessage,
+    outcome: LocalOutcome,
+    now: u64,
+    env: &mut Opaque,
+) -> Result<(), LocalError> {
+    r.local_finish(m, outcome, now, env)
+}
+
+/// What the gate must find, to show that it can.
+#[cfg(can_panic)]
+#[inline(never)]
+pub fn planted(bytes: &[u8], at: usize) -> u8 {
+    bytes[at]
+}
