@@ -278,6 +278,7 @@ __u32 xrdma_tx_flush(struct xrdma_tx_list *list)
 {
 	struct sk_buff *skb = list->head;
 	u32 dropped = 0;
+	int ret;
 
 	list->head = NULL;
 	list->tail = NULL;
