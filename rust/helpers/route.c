@@ -278,7 +278,6 @@ __u32 xrdma_tx_flush(struct xrdma_tx_list *list)
 {
 	struct sk_buff *skb = list->head;
 	u32 dropped = 0;
-	int ret;
 
 	list->head = NULL;
 	list->tail = NULL;
