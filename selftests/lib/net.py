@@ -5,7 +5,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TYPE = os.environ.get('TYPE', 'xroce')
-BIN = os.environ.get('SELFTEST_BIN', '/out/selftests')
+BIN = os.environ.get('SELFTEST_BIN', '/usr/local/bin') + '/selftest-'
 
 
 def sh(command, check=True, host=None):

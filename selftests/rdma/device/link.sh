@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=90 debug
+# rdma link add and del, autoload, errors, and the port following its netdev.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+
+module=$(module_of "$TYPE")
+sys=/sys/class/infiniband/x1/ports/1
+# fails_with TEXT COMMAND...
+fails_with() {
+	local want=$1 out
+	shift
+	out=$("$@" 2>&1) && { echo "succeeded: $*"; return 1; }
+	[[ $out == *$want* ]] || { echo "said '$out', not '$want'"; return 1; }
+}
+port_is() { [ "$(cat $sys/state)" = "$1" ]; }
+mtu_is() { ibv_devinfo -d x1 | grep -q "active_mtu:[[:space:]]*$1 "; }
+no_gid() { ! has_gid "$@"; }
+gone() { ! rdma link show "$1/1" >/dev/null 2>&1 && [ ! -e "/sys/class/infiniband/$1" ]; }
+
+autoload() {
+	modprobe -r "$module" || return 1
+	[ ! -e "/sys/module/$module" ] || return 1
+	add_link h1 x1 e1 && [ -e "/sys/module/$module" ]
+}
+shown() {
+	wait_gid x1 10.7.0.1 fd07::1 && until_true 10 port_is '4: ACTIVE' &&
+		rdma link show x1/1 | grep -q 'state ACTIVE' && ibv_devices | grep -q x1 && ibv_devinfo -v -d x1
+}
+delete() { rdma link del x1 && gone x1; }
+again() {
+	local i
+	for ((i = 0; i < 5; i++)); do
+		add_link h1 x1 e1 && rdma link del x1 || return 1
+	done
+	add_link h1 x1 e1 && wait_gid x1 10.7.0.1 fd07::1
+}
+addresses() {
+	ip -n h1 addr add 10.7.9.9/24 dev e1 && wait_gid x1 10.7.9.9 &&
+		ip -n h1 addr add fd07::99/64 dev e1 nodad && wait_gid x1 fd07::99 &&
+		ip -n h1 addr del 10.7.9.9/24 dev e1 && until_true 10 no_gid x1 10.7.9.9 &&
+		ip -n h1 addr del fd07::99/64 dev e1 && until_true 10 no_gid x1 fd07::99
+}
+mtus() {
+	local m
+	for m in 4400/4096 2300/2048 1500/1024 9000/4096 1280/1024; do
+		ip -n h1 link set e1 mtu "${m%/*}" || return 1
+		until_true 10 mtu_is "${m#*/}" || { echo "netdev ${m%/*}: $(ibv_devinfo -d x1 | grep active_mtu)"; return 1; }
+	done
+	ip -n h1 link set e1 mtu 1500
+}
+state() {
+	ip -n h1 link set e1 down && until_true 10 port_is '1: DOWN' &&
+		ip -n h1 link set e1 up && until_true 10 port_is '4: ACTIVE' &&
+		ip -n h1 addr add fd07::1/64 dev e1 nodad && wait_gid x1 10.7.0.1 fd07::1
+}
+peer_down() {
+	ip -n h2 link set e2 down && until_true 10 port_is '1: DOWN' &&
+		ip -n h2 link set e2 up && until_true 10 port_is '4: ACTIVE'
+}
+several() {
+	local n rc=0
+	for n in 1 2 3; do
+		ip -n h1 link add d$n type dummy && ip -n h1 link set d$n up &&
+			ip -n h1 addr add 10.7.2$n.1/24 dev d$n && add_link h1 y$n d$n &&
+			wait_gid y$n 10.7.2$n.1 || return 1
+	done
+	[ "$(ibv_devices | grep -c '[xy][1-3]')" = 4 ] || rc=1
+	for n in 2 1 3; do rdma link del y$n || rc=1; done
+	# The ones that are left still work.
+	has_gid x1 10.7.0.1 || rc=1
+	return $rc
+}
+rxe_there() {
+	modprobe rdma_rxe && ip -n h2 link add d1 type dummy && ip -n h2 link set d1 up &&
+		add_link h2 y1 d1 rxe || return 1
+	fails_with 'Address already in use' add_link h2 x2 e2 || return 1
+	rdma link del y1 && until_true 10 gone y1 && add_link h2 x2 e2 && rdma link del x2
+}
+netns_del() {
+	# The device goes with the namespace that its net device is in.
+	ip netns del h1 && until_true 20 gone x1
+}
+
+plan 16
+hosts_net || die "no namespaces"
+check autoload-by-type autoload
+check shown shown
+check name-exists fails_with 'error' add_link h2 x1 e2
+check netdev-taken fails_with 'File exists' add_link h1 x3 e1
+check no-such-netdev fails_with '' add_link h1 x3 nosuch
+check no-such-type fails_with '' add_link h1 x3 e1 nosuch
+check delete delete
+check delete-twice fails_with '' rdma link del x1
+check add-again again
+check addresses addresses
+check mtu-follows mtus
+check state-follows state
+check state-follows-peer peer_down
+check several several
+if [ "$TYPE" = rxe ]; then
+	skip port-taken-by-rxe "this is rxe"
+else
+	check port-taken-by-rxe rxe_there
+fi
+check netns-del netns_del
+finish
