@@ -161,6 +161,12 @@ impl SendWr {
         if !self.op.is_valid_for(service) {
             return Err(WcStatus::LocQpOpErr);
         }
+        if matches!(service, Service::XrcIni)
+            && !matches!(self.op, SendOp::Local)
+            && !crate::xrc::is_srqn(self.srqn)
+        {
+            return Err(WcStatus::LocQpOpErr);
+        }
         if self.op.has_response() && max_rd_atomic == 0 {
             return Err(WcStatus::LocQpOpErr);
         }
@@ -238,5 +244,15 @@ mod tests {
             Err(WcStatus::LocLenErr)
         );
         assert_eq!(check(SendOp::Send, MAX_MESSAGE, Service::Rc, 1), Ok(()));
+        let srqn = |srqn, service| {
+            SendWr {
+                srqn,
+                ..SendWr::default()
+            }
+            .check(service, 1)
+        };
+        assert_eq!(srqn(0x100_0000, Service::XrcIni), bad_op);
+        assert_eq!(srqn(0xff_ffff, Service::XrcIni), Ok(()));
+        assert_eq!(srqn(0x100_0000, Service::Rc), Ok(()));
     }
 }

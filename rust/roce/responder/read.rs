@@ -167,7 +167,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// The memory of the READ response just polled cannot be read any more:
     /// refuses the rest of it and ends the connection.
     pub fn response_fault<E: ResponderEnv>(&mut self, env: &mut E) {
-        if self.state == State::Reset {
+        if self.state == State::Reset || !self.config.service.is_reliable() {
             return;
         }
         let header = self.answer(self.last_response, Syndrome::Nak(NakCode::RemoteAccess));

@@ -13,6 +13,7 @@
 
 pub mod build;
 pub mod crc;
+pub mod fuzz;
 pub mod network;
 pub mod node;
 pub mod rng;

@@ -402,8 +402,8 @@ impl Sim {
     }
 
     fn check(&self, loads: &[Workload]) {
-        for side in 0..2 {
-            let (node, load, peer) = (&self.nodes[side], &loads[side], &self.nodes[1 - side]);
+        for (side, load) in loads.iter().enumerate() {
+            let (node, peer) = (&self.nodes[side], &self.nodes[1 - side]);
             let send = &node.send;
             assert_eq!(send.fatal, 0, "requester {side} failed");
             assert_eq!(node.recv.fatal, 0, "responder {side} failed");

@@ -1,0 +1,625 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The fuzz target: bytes steer a requester and a responder that face a
+//! hostile peer, a hostile local user and a hostile clock, and an environment
+//! that refuses at random. Whatever happens, nothing may panic, run for ever,
+//! write outside what was asked for, lose or repeat a completion.
+
+use roce::mtu::Mtu;
+use roce::psn::Psn;
+use roce::requester::{
+    self, LocalError, LocalMessage, LocalOk, Requester, RequesterConfig, RequesterEnv,
+    SendCompletion, SendOp, SendWr, Wqe,
+};
+use roce::responder::{
+    self, Access, AccessKind, AtomicOp, LocalOutcome, QpEvent, ReceiveError, RecvCompletion,
+    RemoteAccess, Resource, Responder, ResponderConfig, ResponderEnv, ScatterError,
+};
+use roce::status::{Fault, WcStatus};
+use roce::wire::{split_icrc, HeaderBuf, NakCode, Packet};
+
+use super::crc::Crc;
+
+/// More packets without an answer than any window admits.
+const MANY: usize = 1 << 13;
+
+/// Takes decisions off the input; zeros when it has ended.
+struct Input<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Input<'_> {
+    fn is_over(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    fn u8(&mut self) -> u8 {
+        let b = self.bytes.get(self.at).copied().unwrap_or(0);
+        self.at += 1;
+        b
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes([self.u8(), self.u8()])
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from(self.u16()) << 16 | u32::from(self.u16())
+    }
+
+    /// Numbers of all sizes, the awkward ones more often.
+    fn number(&mut self) -> u32 {
+        match self.u8() % 8 {
+            0 => 0,
+            1 => u32::from(self.u8()),
+            2 => u32::from(self.u16()),
+            3 => 256u32.wrapping_mul(u32::from(self.u8() % 16)),
+            4 => 0x8000_0000u32
+                .wrapping_add(u32::from(self.u8()))
+                .wrapping_sub(128),
+            5 => u32::MAX,
+            _ => self.u32(),
+        }
+    }
+}
+
+/// What was met on the way: inputs that meet something new are kept.
+#[derive(Default)]
+pub struct Trace(pub u128);
+
+impl Trace {
+    fn note(&mut self, what: u32) {
+        self.0 |= 1 << (what % 128);
+    }
+}
+
+/// An environment that refuses as the input says and checks what it is told.
+struct Env<'a> {
+    refusals: &'a [u8],
+    next_refusal: usize,
+    trace: Trace,
+    // Requester.
+    lengths: Vec<u32>,
+    queue: std::collections::VecDeque<(u32, u64)>,
+    send_fatal: u32,
+    // Responder.
+    current: Option<u64>,
+    checked: Vec<(AccessKind, u32, u64, u32)>,
+    recv_fatal: u32,
+    calls: u64,
+}
+
+impl Env<'_> {
+    fn refuses(&mut self) -> u8 {
+        self.calls += 1;
+        if self.refusals.is_empty() {
+            return 0;
+        }
+        self.next_refusal = (self.next_refusal + 1) % self.refusals.len();
+        self.refusals[self.next_refusal]
+    }
+
+    fn is_checked(&self, kind: AccessKind, rkey: u32, va: u64, len: u64) -> bool {
+        self.checked.iter().any(|(k, key, base, size)| {
+            let at = va.wrapping_sub(*base);
+            *k == kind && *key == rkey && at.saturating_add(len) <= u64::from(*size)
+        })
+    }
+}
+
+impl RequesterEnv for Env<'_> {
+    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), Fault> {
+        let end = u64::from(offset) + data.len() as u64;
+        assert!(
+            end <= u64::from(self.lengths[slot as usize]),
+            "scatter beyond the work request"
+        );
+        if self.refuses() & 0x0f == 1 {
+            return Err(Fault);
+        }
+        Ok(())
+    }
+
+    fn complete(&mut self, c: &SendCompletion) {
+        let (slot, id) = self.queue.pop_front().expect("completion of nothing");
+        assert_eq!((c.slot, c.wr_id), (slot, id), "completions out of order");
+        self.trace.note(c.status as u32);
+    }
+
+    fn local(&mut self, _slot: u32) -> Result<(), WcStatus> {
+        if self.refuses() & 0x0f == 2 {
+            return Err(WcStatus::MwBindErr);
+        }
+        Ok(())
+    }
+
+    fn fatal(&mut self) {
+        self.send_fatal += 1;
+        self.trace.note(32);
+    }
+
+    fn sq_drained(&mut self) {
+        self.trace.note(33);
+    }
+}
+
+impl ResponderEnv for Env<'_> {
+    fn take_receive(&mut self, _srqn: Option<u32>) -> Result<(), ReceiveError> {
+        assert!(self.current.is_none(), "two current receives");
+        self.trace.note(40);
+        match self.refuses() & 0x1f {
+            3 => Err(ReceiveError::Empty),
+            4 => Err(ReceiveError::InvalidSrq),
+            5 => Err(ReceiveError::WrongDomain),
+            6 => {
+                self.current = Some(0);
+                Err(ReceiveError::Fault)
+            }
+            _ => {
+                self.current = Some(0);
+                Ok(())
+            }
+        }
+    }
+
+    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+        assert!(srqn >> 24 == 0);
+        self.trace.note(41);
+        if self.refuses() & 0x1f == 7 {
+            return Err(ReceiveError::InvalidSrq);
+        }
+        Ok(())
+    }
+
+    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+        let at = self.current.expect("no current receive");
+        assert!(offset == 0 || u64::from(offset) == at, "bytes left out");
+        self.current = Some(u64::from(offset) + data.len() as u64);
+        assert!(self.current <= Some(0x8000_0000));
+        self.trace.note(42);
+        match self.refuses() & 0x3f {
+            8 => Err(ScatterError::TooLong),
+            9 => Err(ScatterError::Protection),
+            _ => Ok(()),
+        }
+    }
+
+    fn complete_receive(&mut self, c: &RecvCompletion) {
+        assert!(self.current.take().is_some(), "no current receive");
+        self.trace.note(64 + c.status as u32);
+    }
+
+    fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {
+        self.trace.note(43);
+        if self.refuses() & 0x1f == 10 {
+            return Err(Fault);
+        }
+        self.checked.push((a.kind, a.rkey, a.va, a.len));
+        Ok(())
+    }
+
+    fn remote_write(
+        &mut self,
+        _srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        assert!(
+            self.is_checked(AccessKind::Write, rkey, va, data.len() as u64),
+            "write to what was not checked"
+        );
+        self.trace.note(44);
+        if self.refuses() & 0x1f == 11 {
+            return Err(Fault);
+        }
+        Ok(())
+    }
+
+    fn atomic(
+        &mut self,
+        _srqn: Option<u32>,
+        _rkey: u32,
+        va: u64,
+        _op: AtomicOp,
+    ) -> Result<u64, Fault> {
+        assert_eq!(va & 7, 0, "unaligned atomic");
+        self.trace.note(45);
+        if self.refuses() & 0x1f == 12 {
+            return Err(Fault);
+        }
+        Ok(va)
+    }
+
+    fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {
+        self.trace.note(46);
+        if self.refuses() & 0x1f == 13 {
+            return Err(Fault);
+        }
+        Ok(())
+    }
+
+    fn reply(&mut self, header: &HeaderBuf) {
+        let p = Packet::parse(header.as_slice()).expect("malformed reply");
+        assert!(p.opcode.is_response());
+        self.trace.note(47);
+        if let Some(a) = p.aeth {
+            self.trace.note(96 + u32::from(a.syndrome.to_byte() >> 5));
+        }
+    }
+
+    fn event(&mut self, event: QpEvent) {
+        self.trace.note(104 + event as u32);
+    }
+
+    fn fatal(&mut self) {
+        self.recv_fatal += 1;
+        self.trace.note(48);
+    }
+}
+
+struct Target<'a> {
+    requester: Requester<Vec<Wqe>>,
+    responder: Responder<Vec<Resource>>,
+    env: Env<'a>,
+    now: u64,
+    next_id: u64,
+    open: Option<LocalMessage>,
+    in_plan: Option<LocalMessage>,
+    reset_receive: bool,
+}
+
+/// Feeds `bytes` to everything; panics when an invariant does not hold.
+pub fn fuzz(bytes: &[u8]) -> u128 {
+    // As raw as it comes.
+    if let Some((covered, _)) = split_icrc(bytes) {
+        let _ = Packet::parse(covered);
+    }
+    let _ = Packet::parse(bytes);
+    let _ = roce::icrc::compute::<Crc>(
+        bytes.get(..28).unwrap_or(bytes),
+        bytes.get(28..).unwrap_or(&[]),
+    );
+
+    let (head, rest) = bytes.split_at(bytes.len().min(24));
+    let mut input = Input { bytes: head, at: 0 };
+    let depth = usize::from(input.u8() % 17);
+    let resources = usize::from(input.u8() % 5);
+    let mtu = Mtu::from_ib(1 + u32::from(input.u8()) % 5).unwrap();
+    let kind = input.u8() % 3;
+    let send_config = RequesterConfig {
+        service: [
+            requester::Service::Rc,
+            requester::Service::Uc,
+            requester::Service::XrcIni,
+        ][usize::from(kind)],
+        dest_qpn: input.u32(),
+        mtu,
+        sq_psn: Psn::new(input.number()),
+        pkey: 0xffff,
+        timeout: input.u8(),
+        retry_cnt: input.u8(),
+        rnr_retry: input.u8(),
+        max_rd_atomic: input.u8() % 40,
+        max_window: u32::from(input.u16()),
+    };
+    let recv_config = ResponderConfig {
+        service: [
+            responder::Service::Rc,
+            responder::Service::Uc,
+            responder::Service::XrcTgt,
+        ][usize::from(kind)],
+        dest_qpn: 1,
+        mtu,
+        rq_psn: send_config.sq_psn,
+        pkey: 0xffff,
+        access: Access::ALL,
+        min_rnr_timer: input.u8(),
+        max_dest_rd_atomic: input.u8() % 6,
+    };
+    let mut target = Target {
+        requester: Requester::new(vec![Wqe::default(); depth]),
+        responder: Responder::new(vec![Resource::default(); resources]),
+        env: Env {
+            refusals: if input.u8() & 1 == 0 { &[] } else { rest },
+            next_refusal: 0,
+            trace: Trace::default(),
+            lengths: vec![0; depth],
+            queue: Default::default(),
+            send_fatal: 0,
+            current: None,
+            checked: Vec::new(),
+            recv_fatal: 0,
+            calls: 0,
+        },
+        now: 0,
+        next_id: 0,
+        open: None,
+        in_plan: None,
+        reset_receive: false,
+    };
+    target.requester.configure(&send_config);
+    target.responder.configure(&recv_config);
+    let mut input = Input { bytes: rest, at: 0 };
+    while !input.is_over() {
+        target.step(&mut input, &send_config, &recv_config);
+    }
+    target.finish();
+    target.env.trace.0
+}
+
+impl Target<'_> {
+    fn step(&mut self, input: &mut Input<'_>, sc: &RequesterConfig, rc: &ResponderConfig) {
+        match input.u8() % 32 {
+            0..=5 => self.push(input),
+            6..=9 => match input.u8() {
+                // Without answers a window must fill up at some time.
+                255 if sc.service.is_reliable() => {
+                    self.poll(MANY);
+                    let more = self.requester.poll_transmit(self.now, &mut self.env);
+                    assert!(more.is_none(), "sends for ever");
+                }
+                n => self.poll(usize::from(n)),
+            },
+            10..=15 => self.packet(input, true),
+            16..=22 => self.packet(input, false),
+            23 => {
+                self.now = self
+                    .now
+                    .wrapping_add(u64::from(input.number()) << (input.u8() % 33));
+                self.requester.handle_timeout(self.now, &mut self.env);
+            }
+            24 => {
+                if let Some(t) = self.requester.next_deadline() {
+                    self.now = self.now.max(t);
+                }
+                self.requester.handle_timeout(self.now, &mut self.env);
+            }
+            25 => self.local(input),
+            26 => {
+                let slot = u32::from(input.u8());
+                self.requester
+                    .local_fault(slot, WcStatus::LocProtErr, &mut self.env);
+            }
+            27 => {
+                self.requester.set_draining(input.u8() & 1 != 0);
+            }
+            28 => self.drain_responses(input.u8()),
+            29 => self.responder.end_of_run(&mut self.env),
+            30 => match input.u8() % 8 {
+                0 => self.requester.flush(&mut self.env),
+                1 => self.requester.fail(WcStatus::GeneralErr, &mut self.env),
+                2 => {
+                    self.requester.reset();
+                    self.env.queue.clear();
+                    self.env.send_fatal = 0;
+                    self.open = None;
+                    self.requester.configure(sc);
+                }
+                3 => {
+                    self.responder.reset();
+                    self.env.current = None;
+                    self.env.recv_fatal = 0;
+                    self.responder.configure(rc);
+                }
+                4 => {
+                    self.responder.abort(&mut self.env);
+                    assert!(self.env.current.is_none());
+                }
+                5 => self.responder.update(Access::default(), input.u8()),
+                6 => self.responder.response_fault(&mut self.env),
+                _ => self.requester.update(sc),
+            },
+            _ => self.raw(input),
+        }
+        assert!(self.env.send_fatal <= 1 && self.env.recv_fatal <= 1);
+        assert_eq!(self.requester.outstanding(), self.env.queue.len());
+        assert_eq!(self.responder.has_receive(), self.env.current.is_some());
+        self.env.checked.truncate(4096);
+    }
+
+    fn push(&mut self, input: &mut Input<'_>) {
+        use SendOp::*;
+        let op = [
+            Send,
+            SendImm,
+            SendInv,
+            Write,
+            WriteImm,
+            Read,
+            CmpSwap,
+            FetchAdd,
+            AtomicWrite,
+            Flush,
+            Local,
+        ][usize::from(input.u8() % 11)];
+        let flags = input.u8();
+        let wr = SendWr {
+            wr_id: self.next_id,
+            op,
+            signaled: flags & 1 != 0,
+            solicited: flags & 2 != 0,
+            fence: flags & 4 != 0,
+            length: input.number(),
+            remote_addr: u64::from(input.number()) << (flags >> 3),
+            rkey: u32::from(input.u8()),
+            srqn: input.number(),
+            ..SendWr::default()
+        };
+        if let Ok(slot) = self.requester.push(wr) {
+            self.next_id += 1;
+            self.env.lengths[slot as usize] = wr.data_len();
+            self.env.queue.push_back((slot, wr.wr_id));
+        }
+    }
+
+    fn poll(&mut self, max: usize) {
+        for _ in 0..max {
+            let Some(t) = self.requester.poll_transmit(self.now, &mut self.env) else {
+                return;
+            };
+            let mut bytes = t.header.as_slice().to_vec();
+            if let Some(p) = t.payload {
+                assert!(p.len != 0 && p.len <= 4096);
+                let end = u64::from(p.offset) + u64::from(p.len);
+                assert!(end <= u64::from(self.env.lengths[p.slot as usize]));
+                bytes.resize(bytes.len() + p.len as usize, 0);
+            }
+            bytes.resize(bytes.len() + usize::from(t.pad), 0);
+            let p = Packet::parse(&bytes).expect("malformed request");
+            assert!(p.opcode.is_request());
+        }
+    }
+
+    fn drain_responses(&mut self, max: u8) {
+        for _ in 0..max {
+            let Some(r) = self.responder.poll_response(self.now) else {
+                return;
+            };
+            if let Some(s) = r.payload {
+                assert!(
+                    self.env
+                        .is_checked(AccessKind::Read, s.rkey, s.va, u64::from(s.len)),
+                    "READ of what was not checked"
+                );
+            }
+            let mut bytes = r.header.as_slice().to_vec();
+            let len = r.payload.map_or(0, |p| p.len) as usize + usize::from(r.pad);
+            bytes.resize(bytes.len() + len, 0);
+            assert!(Packet::parse(&bytes)
+                .expect("malformed")
+                .opcode
+                .is_response());
+        }
+    }
+
+    /// A packet that is right in most respects.
+    fn packet(&mut self, input: &mut Input<'_>, is_response: bool) {
+        let opcode = input.u8();
+        let flags = input.u8();
+        let near = u32::from(flags >> 4);
+        let base = if is_response {
+            // Close to what is in flight.
+            self.requester
+                .sq_psn()
+                .get()
+                .wrapping_sub(u32::from(input.u8()))
+        } else {
+            self.responder.rq_psn().get()
+        };
+        let psn = if flags & 8 != 0 {
+            input.u32()
+        } else {
+            base.wrapping_add(near)
+                .wrapping_sub(if flags & 1 != 0 { 8 } else { near })
+        };
+        let opcode = if flags & 2 != 0 {
+            opcode
+        } else {
+            // Of the right kind of service.
+            let class = [0x00, 0x20, 0xa0][usize::from(opcode >> 6) % 3];
+            let op = if is_response {
+                0x0d + opcode % 6
+            } else {
+                opcode & 0x1f
+            };
+            class | op
+        };
+        let mut raw = super::build::Raw::new(0, psn);
+        if roce::opcode::Opcode::from_byte(opcode).is_none() {
+            return;
+        }
+        raw.opcode = opcode;
+        raw.ack_req = flags & 4 != 0;
+        raw.srqn = u32::from(input.u8());
+        raw.va = u64::from(input.number()) & if flags & 1 != 0 { !0 } else { !7 };
+        raw.rkey = u32::from(input.u8() % 4);
+        raw.len = input.number();
+        raw.syndrome = input.u8();
+        let len = match input.u8() {
+            n @ 0..=63 => usize::from(n),
+            n => 256 << (n % 5),
+        };
+        raw.payload = vec![0; len];
+        let bytes = raw.bytes();
+        let p = Packet::parse(&bytes).expect("built wrong");
+        self.deliver(&p);
+    }
+
+    /// Bytes as they come.
+    fn raw(&mut self, input: &mut Input<'_>) {
+        let len = usize::from(input.u8());
+        let bytes: Vec<u8> = (0..len).map(|_| input.u8()).collect();
+        if let Ok(p) = Packet::parse(&bytes) {
+            self.env.trace.note(50);
+            self.deliver(&p);
+        }
+    }
+
+    fn deliver(&mut self, p: &Packet<'_>) {
+        // Both, as a confused demultiplexer would.
+        self.requester.handle_response(p, self.now, &mut self.env);
+        self.responder.handle_request(p, self.now, &mut self.env);
+    }
+
+    fn local(&mut self, input: &mut Input<'_>) {
+        let what = input.u8();
+        if let Some(m) = self.in_plan.take() {
+            let outcome = [
+                LocalOutcome::Done,
+                LocalOutcome::TooLong,
+                LocalOutcome::ReceiveFault,
+                LocalOutcome::RemoteFault,
+                LocalOutcome::Abandoned,
+            ][usize::from(what % 5)];
+            let result = self
+                .responder
+                .local_finish(&m, outcome, self.now, &mut self.env);
+            if self.open.take().is_some() {
+                self.requester
+                    .local_done(result.map(|()| LocalOk::Done), self.now, &mut self.env);
+            }
+            return;
+        }
+        if let Some(m) = self.open.take() {
+            match what % 8 {
+                0 => self.requester.local_done(
+                    Err(LocalError::Rnr { timer_ns: 10 }),
+                    self.now,
+                    &mut self.env,
+                ),
+                1 => self.requester.local_done(
+                    Err(LocalError::Nak(NakCode::RemoteAccess)),
+                    self.now,
+                    &mut self.env,
+                ),
+                2 => self
+                    .requester
+                    .local_done(Err(LocalError::Silent), self.now, &mut self.env),
+                _ => match self.responder.local_request(&m, self.now, &mut self.env) {
+                    Ok(_) => {
+                        self.env.trace.note(51);
+                        self.open = Some(m);
+                        self.in_plan = Some(m);
+                    }
+                    Err(e) => self.requester.local_done(Err(e), self.now, &mut self.env),
+                },
+            }
+            return;
+        }
+        self.open = self.requester.local_next(self.now, &mut self.env);
+    }
+
+    /// Everything must come to rest.
+    fn finish(&mut self) {
+        self.requester.flush(&mut self.env);
+        assert_eq!(self.requester.outstanding(), 0);
+        assert!(self.env.queue.is_empty());
+        assert_eq!(self.requester.next_deadline(), None);
+        self.poll(1);
+        self.responder.abort(&mut self.env);
+        assert!(self.env.current.is_none());
+        assert!(self.responder.poll_response(self.now).is_none());
+    }
+}
