@@ -147,6 +147,47 @@ struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs)
 	return attrs ? &attrs->driver_udata : NULL;
 }
 
+/*
+ * The core sets the event handler, its context and the list of openers of an
+ * XRC target after the driver has created it, and enters the first opener under
+ * this lock: before that an event would find the setting half done.
+ */
+bool xrdma_ib_target_opened(struct ib_qp *qp)
+{
+	unsigned long flags;
+	bool opened;
+
+	spin_lock_irqsave(&qp->device->qp_open_list_lock, flags);
+	opened = qp->open_list.next && !list_empty(&qp->open_list);
+	spin_unlock_irqrestore(&qp->device->qp_open_list_lock, flags);
+	return opened;
+}
+
+/*
+ * Exported, but declared in a private header of the core (restrack.h). The name
+ * in the list is the module's, as for other kernel-owned objects.
+ */
+void rdma_restrack_new(struct rdma_restrack_entry *res,
+		       enum rdma_restrack_type type);
+void rdma_restrack_set_name(struct rdma_restrack_entry *res,
+			    const char *caller);
+void rdma_restrack_add(struct rdma_restrack_entry *res);
+void rdma_restrack_del(struct rdma_restrack_entry *res);
+
+/* Needs the declarations above. */
+void xrdma_ib_track_qp(struct ib_qp *qp)
+{
+	rdma_restrack_new(&qp->res, RDMA_RESTRACK_QP);
+	rdma_restrack_set_name(&qp->res, KBUILD_MODNAME);
+	rdma_restrack_add(&qp->res);
+}
+
+/* As above. Waits for those that hold a reference on the entry. */
+void xrdma_ib_untrack_qp(struct ib_qp *qp)
+{
+	rdma_restrack_del(&qp->res);
+}
+
 /* flush_work() is exported; this keeps its struct out of the Rust bindings. */
 void xrdma_ib_flush_work(struct work_struct *work)
 {

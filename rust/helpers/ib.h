@@ -59,6 +59,9 @@ u16 xrdma_ib_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn);
 void xrdma_ib_fw_version(char *text, size_t len, u64 version);
 struct ib_ucontext *xrdma_ib_udata_context(const struct ib_udata *udata);
 struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs);
+bool xrdma_ib_target_opened(struct ib_qp *qp);
+void xrdma_ib_track_qp(struct ib_qp *qp);
+void xrdma_ib_untrack_qp(struct ib_qp *qp);
 void xrdma_ib_flush_work(struct work_struct *work);
 
 #endif /* XROCE_HELPERS_IB_H */

@@ -15,7 +15,8 @@ use crate::{
     net::NetDev,
     ops::Ops,
     port::PortState,
-    provider::Provider, //
+    provider::Provider,
+    restrack::Tracked, //
 };
 use core::{
     any::TypeId,
@@ -31,7 +32,10 @@ use kernel::{
     error::to_result,
     new_mutex,
     prelude::*,
-    sync::Mutex,
+    sync::{
+        Arc,
+        Mutex, //
+    },
     types::{
         Opaque,
         ScopeGuard, //
@@ -135,6 +139,8 @@ struct Extension<P: Provider> {
     /// One element for each user context.
     #[pin]
     closing: Mutex<KVec<Closing>>,
+    /// Queue pairs that `rdma res` shows besides those of ib_core.
+    tracked: Arc<Tracked<P>>,
     #[pin]
     data: P::Data,
 }
@@ -187,6 +193,8 @@ impl<P: Provider> Device<P> {
     /// operation runs or can begin.
     pub(crate) unsafe fn unplace(ib: *mut bindings::ib_device) {
         let this = ib.cast::<Self>();
+        // SAFETY: Placed; a look at an entry uses the device, which is still whole.
+        unsafe { &(*this).extension.tracked }.close();
         // SAFETY: Placed, and not used any more (contract).
         unsafe { ptr::drop_in_place(&raw mut (*this).extension) };
     }
@@ -194,6 +202,10 @@ impl<P: Provider> Device<P> {
     /// The provider's data.
     pub fn data(&self) -> &P::Data {
         &self.extension.data
+    }
+
+    pub(crate) fn tracked(&self) -> &Arc<Tracked<P>> {
+        &self.extension.tracked
     }
 
     /// Finds the device that sits on a net device. Any context.
@@ -349,6 +361,7 @@ impl<P: Provider> UnregisteredDevice<P> {
         let init = try_pin_init!(Extension::<P> {
             provider: TypeId::of::<P>(),
             closing <- new_mutex!(KVec::new()),
+            tracked: Tracked::new()?,
             data <- data,
         }? Error);
         // SAFETY: The memory is ours alone and big enough; it never moves. On error nothing stays

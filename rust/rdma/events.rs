@@ -7,6 +7,9 @@
 //! cell with a gate. Destroy closes the gate, waits for handlers that are running (never for an
 //! RCU grace period) and from then on the handle does nothing.
 //!
+//! The handle does nothing either before the user of the object can be expected to know it: users
+//! prepare what their handlers look at after the create call has returned.
+//!
 //! No lock is held while a handler runs. A handler may post to or poll any queue, and events that
 //! result from that may nest.
 
@@ -32,9 +35,12 @@ use kernel::{
 /// Set in [`Gate::users`] once the gate is closed; makes the number negative.
 const CLOSED: i32 = i32::MIN;
 
-/// Lets users through until it is closed, and lets the closer wait for those inside.
+/// Lets users through from when it is opened until it is closed, and lets the closer wait for those
+/// inside.
 #[pin_data]
 struct Gate {
+    /// 1 once the gate was opened.
+    opened: Atomic<i32>,
     users: Atomic<i32>,
     #[pin]
     idle: Completion,
@@ -43,13 +49,22 @@ struct Gate {
 impl Gate {
     fn new() -> impl PinInit<Self> {
         pin_init!(Self {
+            opened: Atomic::new(0),
             users: Atomic::new(0),
             idle <- Completion::new(),
         })
     }
 
-    /// Goes in; `None` once the gate is closed. Any context.
+    /// Opens the gate. Any context.
+    fn open(&self) {
+        self.opened.store(1, ordering::Release);
+    }
+
+    /// Goes in; `None` before the gate is opened and once it is closed. Any context.
     fn enter(&self) -> Option<Inside<'_>> {
+        if self.opened.load(ordering::Acquire) == 0 {
+            return None;
+        }
         let mut users = self.users.load(ordering::Relaxed);
         loop {
             if users < 0 || users == i32::MAX {
@@ -125,6 +140,11 @@ impl CqHandle {
     pub(crate) unsafe fn new(cq: *mut bindings::ib_cq) -> Result<Self> {
         // INVARIANT: By contract.
         Ok(Self(Arc::pin_init(Cell::new(cq), GFP_KERNEL)?))
+    }
+
+    /// The queue was created: events may pass.
+    pub(crate) fn enable(&self) {
+        self.0.gate.open();
     }
 
     /// Ends the handle: waits for running handlers. Process context, once.
@@ -205,6 +225,8 @@ struct QpCell {
     cell: Cell<bindings::ib_qp>,
     /// The handler is a kernel user's, which may sleep: call it from a work item.
     deferred: bool,
+    /// An XRC target, which ib_core goes on setting up when the create operation has returned.
+    target: bool,
     /// Bit `n`: event `n` of `enum ib_event_type` waits for the work item.
     pending: Atomic<i32>,
     #[pin]
@@ -234,8 +256,13 @@ impl QpCell {
             return;
         };
         let qp = self.cell.object;
-        // SAFETY: Inside the gate the queue pair exists; `device` was set before it was created.
-        // The handler is read volatile: ib_core exchanges it after it has created an XRC target.
+        // SAFETY: Inside the gate the queue pair exists.
+        if self.target && !unsafe { bindings::xrdma_ib_target_opened(qp) } {
+            return;
+        }
+        // SAFETY: Inside the gate the queue pair exists; `device` was set before it was created,
+        // and so were the handler and its context, of a target before it was opened. The read is
+        // volatile since ib_core exchanges a target's handler once.
         unsafe {
             let Some(handler) = (&raw const (*qp).event_handler).read_volatile() else {
                 return;
@@ -264,16 +291,28 @@ impl QpHandle {
     ///
     /// # Safety
     ///
-    /// [`QpHandle::revoke`] must be called before ib_core frees `qp`.
-    pub(crate) unsafe fn new(qp: *mut bindings::ib_qp, deferred: bool) -> Result<Self> {
+    /// [`QpHandle::revoke`] must be called before ib_core frees `qp`. `target` must say whether it
+    /// is an XRC target.
+    pub(crate) unsafe fn new(
+        qp: *mut bindings::ib_qp,
+        deferred: bool,
+        target: bool,
+    ) -> Result<Self> {
         let init = pin_init!(QpCell {
             cell <- Cell::new(qp),
             deferred,
+            target,
             pending: Atomic::new(0),
             work <- new_work!("QpCell::work"),
         });
         // INVARIANT: By contract.
         Ok(Self(Arc::pin_init(init, GFP_KERNEL)?))
+    }
+
+    /// The user knows the queue pair: events may pass. In the reset state there are none, so the
+    /// first modify operation tells.
+    pub(crate) fn enable(&self) {
+        self.0.cell.gate.open();
     }
 
     /// Ends the handle: waits for running handlers. Process context, once.
@@ -351,6 +390,11 @@ impl SrqHandle {
     pub(crate) unsafe fn new(srq: *mut bindings::ib_srq) -> Result<Self> {
         // INVARIANT: By contract.
         Ok(Self(Arc::pin_init(Cell::new(srq), GFP_KERNEL)?))
+    }
+
+    /// The queue was created: events may pass.
+    pub(crate) fn enable(&self) {
+        self.0.gate.open();
     }
 
     /// Ends the handle: waits for running handlers. Process context, once.

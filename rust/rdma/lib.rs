@@ -33,6 +33,7 @@ pub mod pd;
 pub mod port;
 pub mod provider;
 pub mod qp;
+pub mod restrack;
 pub mod srq;
 pub mod stats;
 pub mod ucontext;

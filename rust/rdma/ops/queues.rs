@@ -77,8 +77,9 @@ impl<P: Provider> Ops<P> {
             // SAFETY: The object being created.
             unsafe {
                 (*cq).cqe = i32::try_from(created.cqe).unwrap_or(i32::MAX);
-                Cq::<P>::place(cq, handle, user, created.data);
+                Cq::<P>::place(cq, handle.clone(), user, created.data);
             }
+            handle.enable();
             Ok(0)
         })
     }
@@ -204,8 +205,9 @@ impl<P: Provider> Ops<P> {
                 if srq_type == SrqType::Xrc {
                     (*srq).ext.__bindgen_anon_1.xrc.as_mut().srq_num = created.srq_num;
                 }
-                Srq::<P>::place(srq, handle, user, created.data);
+                Srq::<P>::place(srq, handle.clone(), user, created.data);
             }
+            handle.enable();
             Ok(0)
         })
     }
@@ -321,9 +323,10 @@ impl<P: Provider> Ops<P> {
             let mut udata = unsafe { Udata::from_raw(udata) };
             let user = udata.is_some();
             // A target has no udata, but its events go to uverbs, whose handlers do not sleep.
-            let deferred = !user && qp_type != QpType::XrcTgt;
+            let target = qp_type == QpType::XrcTgt;
+            let deferred = !user && !target;
             // SAFETY: Revoked below on failure, else in `destroy_qp`.
-            let handle = unsafe { QpHandle::new(qp, deferred)? };
+            let handle = unsafe { QpHandle::new(qp, deferred, target)? };
             let created = match P::create_qp(device, &mut init, handle.clone(), udata.as_mut()) {
                 Ok(created) => created,
                 Err(e) => {
@@ -338,7 +341,11 @@ impl<P: Provider> Ops<P> {
                 if !created.tracked {
                     (*qp).res.set_no_track(1);
                 }
-                Qp::<P>::place(qp, handle, user, created.data);
+                Qp::<P>::place(qp, handle.clone(), user, created.data);
+            }
+            if target {
+                // It may be a view of a target that is connected already.
+                handle.enable();
             }
             Ok(0)
         })
@@ -361,7 +368,9 @@ impl<P: Provider> Ops<P> {
             // SAFETY: Null or of the command that runs.
             let mut udata = unsafe { Udata::from_raw(udata) };
             // SAFETY: Created, not yet destroyed.
-            P::modify_qp(unsafe { Qp::from_raw(qp) }, &attr, mask, udata.as_mut()).map(|()| 0)
+            let qp = unsafe { Qp::<P>::from_raw(qp) };
+            qp.handle.enable();
+            P::modify_qp(qp, &attr, mask, udata.as_mut()).map(|()| 0)
         })
     }
 
