@@ -19,7 +19,7 @@ use crate::lock::Locked;
 use crate::recv::RecvQueue;
 use crate::ring::Producer;
 use crate::sys::{Errno, Result};
-use crate::verbs::{IbvQp, VerbsQp};
+use crate::verbs::{IbvQp, VerbsQp, IBV_QPS_RESET};
 
 /// Type of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +73,18 @@ impl Qp {
     unsafe fn get<'a>(qp: *mut IbvQp) -> &'a Self {
         // SAFETY: ours; all that changes is in cells and locks.
         unsafe { &*qp.cast::<Self>() }
+    }
+
+    /// Whether requests can be posted: not in RESET. libibverbs keeps the state
+    /// as the program last set or queried it; what happens in other states is
+    /// up to the kernel.
+    fn accepts(&self) -> bool {
+        // SAFETY: the member is in place for as long as the QP lives; the
+        // program changes it through libibverbs, and posting to a QP while it
+        // is moved to RESET may go either way.
+        let state =
+            unsafe { core::ptr::addr_of!((*self.base.get()).qp.qp_base.state).read_volatile() };
+        state != IBV_QPS_RESET
     }
 
     /// Rings the doorbell. Without the queue's lock: the kernel may work on

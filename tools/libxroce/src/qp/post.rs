@@ -13,7 +13,7 @@ use crate::verbs::{IbvQp, IbvRecvWr, IbvSendWr};
 ///
 /// The list must be valid.
 unsafe fn send(qp: &Qp, wr: &mut *mut IbvSendWr) -> Result {
-    let Some(queue) = &qp.send else {
+    let Some(queue) = qp.send.as_ref().filter(|_| qp.accepts()) else {
         return Err(EINVAL);
     };
     let mut result = Ok(());
@@ -40,7 +40,7 @@ unsafe fn send(qp: &Qp, wr: &mut *mut IbvSendWr) -> Result {
     result
 }
 
-/// ibv_post_send(3): EINVAL for a request that the QP cannot take, ENOMEM when
+/// ibv_post_send(3): EINVAL for a request that the QP cannot take and in RESET, ENOMEM when
 /// the queue is full, EIO when the device is gone.
 ///
 /// # Safety
@@ -60,8 +60,8 @@ pub unsafe extern "C" fn post_send(
     status(result)
 }
 
-/// ibv_post_recv(3): EINVAL for a request that the QP cannot take or a QP
-/// without a receive queue, ENOMEM when the queue is full, EIO when the device
+/// ibv_post_recv(3): EINVAL for a request that the QP cannot take, in RESET and
+/// for a QP without a receive queue, ENOMEM when the queue is full, EIO when the device
 /// is gone.
 ///
 /// # Safety
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: a live QP of ours.
     let qp = unsafe { Qp::get(qp) };
-    let Some(queue) = &qp.recv else {
+    let Some(queue) = qp.recv.as_ref().filter(|_| qp.accepts()) else {
         if !bad.is_null() {
             // SAFETY: the caller's place for it.
             unsafe { *bad = wr };

@@ -208,11 +208,15 @@ fn nothing() -> SendBody {
 
 unsafe extern "C" fn wr_start(qp: Ex) {
     // SAFETY: a live QP of ours.
-    if let Some(send) = &unsafe { Qp::get(qp.cast()) }.send {
+    let this = unsafe { Qp::get(qp.cast()) };
+    if let Some(send) = &this.send {
         send.hold();
         // SAFETY: taken in the line above.
         let q = unsafe { send.held() };
-        q.error = q.dead().then_some(EIO);
+        q.error = match this.accepts() {
+            false => Some(EINVAL),
+            true => q.dead().then_some(EIO),
+        };
     }
 }
 
@@ -486,6 +490,7 @@ mod tests {
         let mut base: VerbsQp = unsafe { core::mem::zeroed() };
         fill(kind, &mut base);
         base.qp.wr_id = 5;
+        base.qp.qp_base.state = 3;
         base.qp.wr_flags = abi::SEND_SIGNALED.into();
         Box::new(Qp {
             base: UnsafeCell::new(base),
@@ -579,6 +584,20 @@ mod tests {
             assert_eq!(wr_complete(e), 0);
         }
         assert_eq!(published(&qp), 4);
+    }
+
+    #[test]
+    fn refused_in_reset() {
+        let mut qp = qp(Kind::Rc);
+        qp.base.get_mut().qp.qp_base.state = IBV_QPS_RESET;
+        let e = ex(&qp);
+        // SAFETY: a live QP.
+        unsafe {
+            wr_start(e);
+            wr_send(e);
+            assert_eq!(wr_complete(e), EINVAL.0);
+        }
+        assert_eq!(published(&qp), 0);
     }
 
     #[test]

@@ -154,6 +154,7 @@ pub struct IbvQp {
     events_completed: u32,
 }
 
+pub const IBV_QPS_RESET: c_int = 0;
 pub const IBV_QPS_UNKNOWN: c_int = 7;
 
 #[repr(C)]
