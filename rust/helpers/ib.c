@@ -67,15 +67,24 @@ bool xrdma_ib_port_active(struct ib_device *dev, u32 port)
 	return active;
 }
 
-/* As above, with the speed, which takes the RTNL. */
+/*
+ * As above, with the speed, which takes the RTNL. Between the end of the net
+ * device and that of the RDMA device the port is down: the core still asks, and
+ * would log a failure.
+ */
 int xrdma_ib_link_read(struct ib_device *dev, u32 port,
 		       struct xrdma_ib_link *link)
 {
 	struct net_device *netdev = ib_device_get_netdev(dev, port);
 	int ret;
 
-	if (!netdev)
-		return -ENODEV;
+	if (!netdev) {
+		link->active = false;
+		link->mtu = 0;
+		link->speed = IB_SPEED_SDR;
+		link->width = IB_WIDTH_1X;
+		return 0;
+	}
 	link->active = netdev_active(netdev);
 	link->mtu = READ_ONCE(netdev->mtu);
 	ret = ib_get_eth_speed(dev, port, &link->speed, &link->width);

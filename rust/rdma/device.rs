@@ -74,8 +74,8 @@ impl IbDevice {
         self.0.get()
     }
 
-    /// Looks at the net device of `port`; `ENODEV` when it is gone. Takes the RTNL, so it may
-    /// sleep and must not run under it.
+    /// Looks at the net device of `port`; when that is gone, the port is down and the MTU 0. Takes
+    /// the RTNL, so it may sleep and must not run under it.
     pub fn link(&self, port: u32) -> Result<Link> {
         let mut raw = bindings::xrdma_ib_link::default();
         // SAFETY: `self` is a device that exists.
