@@ -57,10 +57,11 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
             }
             Err(status) => status,
         };
+        io.retire(wqe.index);
         if wqe.head.signaled || status != WcStatus::Success {
+            io.publish();
             complete(qp, &wqe.head, status, 0);
         }
-        io.retire(wqe.index);
         budget.spend(wqe.head.length);
         if status != WcStatus::Success {
             io.fail();

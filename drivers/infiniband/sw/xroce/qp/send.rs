@@ -304,14 +304,16 @@ impl RequesterEnv for SendEnv<'_> {
         let Some(wqe) = self.io.wqes.get(done.slot as usize) else {
             return;
         };
-        let index = wqe.index;
+        let (index, head) = (wqe.index, wqe.head);
+        self.io.retire(index);
         if done.signaled || done.status != WcStatus::Success {
-            complete(self.qp, &wqe.head, done.status, done.byte_len);
+            // Whoever sees the completion may use the slots again.
+            self.io.publish();
+            complete(self.qp, &head, done.status, done.byte_len);
         }
         if done.status != WcStatus::Success {
             self.count_failure(done.status);
         }
-        self.io.retire(index);
     }
 
     fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
@@ -572,8 +574,9 @@ impl SendSide {
             let mut wqe = SendWqe::default();
             match self.io.fetch(qp, &mut wqe) {
                 Ok(Fetched::One) => {
-                    complete(qp, &wqe.head, WcStatus::WrFlushErr, 0);
                     self.io.retire(wqe.index);
+                    self.io.publish();
+                    complete(qp, &wqe.head, WcStatus::WrFlushErr, 0);
                 }
                 Ok(Fetched::Nothing) => {
                     if self.io.asleep() {
