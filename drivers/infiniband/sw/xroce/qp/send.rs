@@ -17,6 +17,10 @@ use roce::wire::Packet;
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
 const MAX_UNDER_WAY: u32 = 128;
 
+/// The most packets in flight, unless the configuration says otherwise: the softnet queue that they
+/// pass on a virtual link holds 1000, for all connections together.
+const MAX_WINDOW_PACKETS: u32 = 384;
+
 /// Work requests that one run flushes at most.
 const FLUSH_BURST: u32 = 128;
 
@@ -406,7 +410,11 @@ impl SendSide {
 
     /// Prepares for the RTS state, or changes what may be changed later.
     pub(crate) fn configure(&mut self, config: &RequesterConfig, av: Av) {
-        self.requester.configure(config);
+        let mut config = *config;
+        if config.max_window == 0 {
+            config.max_window = config.mtu.bytes().saturating_mul(MAX_WINDOW_PACKETS);
+        }
+        self.requester.configure(&config);
         self.dest_qpn = config.dest_qpn;
         self.path.set(av);
     }
