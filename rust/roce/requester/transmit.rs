@@ -87,7 +87,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 }
                 self.assign(slot);
             }
-            let wqe = *self.queue.get(slot as usize)?;
+            let wqe = self.queue.get(slot as usize)?;
+            let (is_local, is_done) = (wqe.wr.op == SendOp::Local, wqe.done);
             if wqe.fault.is_some() {
                 if self.sent == 0 {
                     self.settle(env);
@@ -99,15 +100,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 }
                 continue;
             }
-            if wqe.wr.op != SendOp::Local {
-                if self.sent_packets == 0 && self.is_fenced(&wqe) {
+            let is_fenced = self.sent_packets == 0 && self.is_fenced(wqe);
+            if !is_local {
+                if is_fenced {
                     self.probe();
                     return None;
                 }
                 return Some(slot);
             }
-            if !wqe.done {
-                if self.is_fenced(&wqe) {
+            if !is_done {
+                if is_fenced {
                     return None;
                 }
                 let result = env.local(slot);
