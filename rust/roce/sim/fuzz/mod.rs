@@ -5,19 +5,20 @@
 //! that refuses at random. Whatever happens, nothing may panic, run for ever,
 //! write outside what was asked for, lose or repeat a completion.
 
+mod env;
+
 use roce::mtu::Mtu;
 use roce::psn::Psn;
 use roce::requester::{
-    self, LocalError, LocalMessage, LocalOk, Requester, RequesterConfig, RequesterEnv,
-    SendCompletion, SendOp, SendWr, Wqe,
+    self, LocalError, LocalMessage, LocalOk, Requester, RequesterConfig, SendOp, SendWr, Wqe,
 };
 use roce::responder::{
-    self, Access, AccessKind, AtomicOp, LocalOutcome, QpEvent, ReceiveError, RecvCompletion,
-    RemoteAccess, Resource, Responder, ResponderConfig, ResponderEnv, ScatterError,
+    self, Access, AccessKind, LocalOutcome, Resource, Responder, ResponderConfig,
 };
-use roce::status::{Fault, WcStatus};
-use roce::wire::{split_icrc, HeaderBuf, NakCode, Packet};
+use roce::status::WcStatus;
+use roce::wire::{split_icrc, NakCode, Packet};
 
+use self::env::{Env, Trace};
 use super::crc::Crc;
 
 /// More packets without an answer than any window admits.
@@ -61,201 +62,6 @@ impl Input<'_> {
             5 => u32::MAX,
             _ => self.u32(),
         }
-    }
-}
-
-/// What was met on the way: inputs that meet something new are kept.
-#[derive(Default)]
-pub struct Trace(pub u128);
-
-impl Trace {
-    fn note(&mut self, what: u32) {
-        self.0 |= 1 << (what % 128);
-    }
-}
-
-/// An environment that refuses as the input says and checks what it is told.
-struct Env<'a> {
-    refusals: &'a [u8],
-    next_refusal: usize,
-    trace: Trace,
-    // Requester.
-    lengths: Vec<u32>,
-    queue: std::collections::VecDeque<(u32, u64)>,
-    send_fatal: u32,
-    // Responder.
-    current: Option<u64>,
-    checked: Vec<(AccessKind, u32, u64, u32)>,
-    recv_fatal: u32,
-    calls: u64,
-}
-
-impl Env<'_> {
-    fn refuses(&mut self) -> u8 {
-        self.calls += 1;
-        if self.refusals.is_empty() {
-            return 0;
-        }
-        self.next_refusal = (self.next_refusal + 1) % self.refusals.len();
-        self.refusals[self.next_refusal]
-    }
-
-    fn is_checked(&self, kind: AccessKind, rkey: u32, va: u64, len: u64) -> bool {
-        self.checked.iter().any(|(k, key, base, size)| {
-            let at = va.wrapping_sub(*base);
-            *k == kind && *key == rkey && at.saturating_add(len) <= u64::from(*size)
-        })
-    }
-}
-
-impl RequesterEnv for Env<'_> {
-    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), Fault> {
-        let end = u64::from(offset) + data.len() as u64;
-        assert!(
-            end <= u64::from(self.lengths[slot as usize]),
-            "scatter beyond the work request"
-        );
-        if self.refuses() & 0x0f == 1 {
-            return Err(Fault);
-        }
-        Ok(())
-    }
-
-    fn complete(&mut self, c: &SendCompletion) {
-        let (slot, id) = self.queue.pop_front().expect("completion of nothing");
-        assert_eq!((c.slot, c.wr_id), (slot, id), "completions out of order");
-        self.trace.note(c.status as u32);
-    }
-
-    fn local(&mut self, _slot: u32) -> Result<(), WcStatus> {
-        if self.refuses() & 0x0f == 2 {
-            return Err(WcStatus::MwBindErr);
-        }
-        Ok(())
-    }
-
-    fn fatal(&mut self) {
-        self.send_fatal += 1;
-        self.trace.note(32);
-    }
-
-    fn sq_drained(&mut self) {
-        self.trace.note(33);
-    }
-}
-
-impl ResponderEnv for Env<'_> {
-    fn take_receive(&mut self, _srqn: Option<u32>) -> Result<(), ReceiveError> {
-        assert!(self.current.is_none(), "two current receives");
-        self.trace.note(40);
-        match self.refuses() & 0x1f {
-            3 => Err(ReceiveError::Empty),
-            4 => Err(ReceiveError::InvalidSrq),
-            5 => Err(ReceiveError::WrongDomain),
-            6 => {
-                self.current = Some(0);
-                Err(ReceiveError::Fault)
-            }
-            _ => {
-                self.current = Some(0);
-                Ok(())
-            }
-        }
-    }
-
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
-        assert!(srqn >> 24 == 0);
-        self.trace.note(41);
-        if self.refuses() & 0x1f == 7 {
-            return Err(ReceiveError::InvalidSrq);
-        }
-        Ok(())
-    }
-
-    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
-        let at = self.current.expect("no current receive");
-        assert!(offset == 0 || u64::from(offset) == at, "bytes left out");
-        self.current = Some(u64::from(offset) + data.len() as u64);
-        assert!(self.current <= Some(0x8000_0000));
-        self.trace.note(42);
-        match self.refuses() & 0x3f {
-            8 => Err(ScatterError::TooLong),
-            9 => Err(ScatterError::Protection),
-            _ => Ok(()),
-        }
-    }
-
-    fn complete_receive(&mut self, c: &RecvCompletion) {
-        assert!(self.current.take().is_some(), "no current receive");
-        self.trace.note(64 + c.status as u32);
-    }
-
-    fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {
-        self.trace.note(43);
-        if self.refuses() & 0x1f == 10 {
-            return Err(Fault);
-        }
-        self.checked.push((a.kind, a.rkey, a.va, a.len));
-        Ok(())
-    }
-
-    fn remote_write(
-        &mut self,
-        _srqn: Option<u32>,
-        rkey: u32,
-        va: u64,
-        data: &[u8],
-    ) -> Result<(), Fault> {
-        assert!(
-            self.is_checked(AccessKind::Write, rkey, va, data.len() as u64),
-            "write to what was not checked"
-        );
-        self.trace.note(44);
-        if self.refuses() & 0x1f == 11 {
-            return Err(Fault);
-        }
-        Ok(())
-    }
-
-    fn atomic(
-        &mut self,
-        _srqn: Option<u32>,
-        _rkey: u32,
-        va: u64,
-        _op: AtomicOp,
-    ) -> Result<u64, Fault> {
-        assert_eq!(va & 7, 0, "unaligned atomic");
-        self.trace.note(45);
-        if self.refuses() & 0x1f == 12 {
-            return Err(Fault);
-        }
-        Ok(va)
-    }
-
-    fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {
-        self.trace.note(46);
-        if self.refuses() & 0x1f == 13 {
-            return Err(Fault);
-        }
-        Ok(())
-    }
-
-    fn reply(&mut self, header: &HeaderBuf) {
-        let p = Packet::parse(header.as_slice()).expect("malformed reply");
-        assert!(p.opcode.is_response());
-        self.trace.note(47);
-        if let Some(a) = p.aeth {
-            self.trace.note(96 + u32::from(a.syndrome.to_byte() >> 5));
-        }
-    }
-
-    fn event(&mut self, event: QpEvent) {
-        self.trace.note(104 + event as u32);
-    }
-
-    fn fatal(&mut self) {
-        self.recv_fatal += 1;
-        self.trace.note(48);
     }
 }
 

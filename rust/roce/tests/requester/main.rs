@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The requester, answer by answer: retries, waits, refusals, order.
+
+#[path = "../../sim/mod.rs"]
+mod sim;
+
+mod acks;
+mod local;
+mod queue;
+mod responses;
+mod retries;
+
+use roce::mtu::Mtu;
+use roce::psn::Psn;
+use roce::requester::{
+    LocalError, LocalOk, Requester, RequesterConfig, SendOp, SendWr, Service, Transmit, Wqe,
+};
+use roce::rnr;
+use roce::status::WcStatus;
+use roce::wire::{NakCode, Packet};
+
+use sim::build::Raw;
+use sim::node::SendSide;
+use sim::workload::Work;
+
+const PSN: u32 = 0xff_fffe;
+const US: u64 = 1000;
+/// 4.096 us times 2^10.
+const TIMEOUT: u64 = 4_194_304;
+
+struct Host {
+    requester: Requester<Vec<Wqe>>,
+    env: SendSide,
+    now: u64,
+}
+
+/// A packet sent, decoded: operation, sequence number, AckReq, payload range.
+type Sent = (u8, u32, bool, Option<(u32, u32)>);
+
+fn config() -> RequesterConfig {
+    RequesterConfig {
+        service: Service::Rc,
+        dest_qpn: 0x99,
+        mtu: Mtu::M256,
+        sq_psn: Psn::new(PSN),
+        pkey: 0xffff,
+        timeout: 10,
+        retry_cnt: 3,
+        rnr_retry: 2,
+        max_rd_atomic: 4,
+        max_window: 256 * 64,
+    }
+}
+
+impl Host {
+    fn with(config: &RequesterConfig) -> Self {
+        let mut h = Self {
+            requester: Requester::new(vec![Wqe::default(); 32]),
+            env: SendSide {
+                slots: vec![0; 32],
+                ..SendSide::default()
+            },
+            now: 1000,
+        };
+        h.requester.configure(config);
+        h
+    }
+
+    fn rc() -> Self {
+        Self::with(&config())
+    }
+
+    fn post(&mut self, op: SendOp, length: u32) -> u32 {
+        self.post_wr(SendWr {
+            op,
+            length,
+            ..SendWr::default()
+        })
+    }
+
+    fn post_wr(&mut self, mut wr: SendWr) -> u32 {
+        let id = self.env.work.len();
+        wr.wr_id = id as u64;
+        let slot = self.requester.push(wr).unwrap();
+        self.env.slots[slot as usize] = id;
+        self.env.buffers.push(Vec::new());
+        self.env.work.push(Work {
+            wr,
+            seed: 0,
+            expect: Vec::new(),
+        });
+        slot
+    }
+
+    fn poll(&mut self) -> Option<Transmit> {
+        self.requester.poll_transmit(self.now, &mut self.env)
+    }
+
+    fn sent(&mut self) -> Vec<Sent> {
+        let mut all = Vec::new();
+        while let Some(t) = self.poll() {
+            let mut bytes = t.header.as_slice().to_vec();
+            let len = t.payload.map_or(0, |p| p.len) as usize + usize::from(t.pad);
+            bytes.resize(bytes.len() + len, 0);
+            let p = Packet::parse(&bytes).unwrap();
+            assert_eq!(p.bth.dest_qpn, 0x99);
+            assert!(p.bth.mig_req);
+            all.push((
+                p.bth.opcode,
+                p.bth.psn.since(Psn::new(PSN)),
+                p.bth.ack_req,
+                t.payload.map(|p| (p.offset, p.len)),
+            ));
+        }
+        all
+    }
+
+    /// Sequence numbers sent, relative to the first.
+    fn numbers(&mut self) -> Vec<u32> {
+        self.sent().iter().map(|s| s.1).collect()
+    }
+
+    fn answer(&mut self, mut raw: Raw) {
+        raw.psn = raw.psn.wrapping_add(PSN) & 0xff_ffff;
+        let bytes = raw.bytes();
+        let packet = Packet::parse(&bytes).unwrap();
+        self.requester
+            .handle_response(&packet, self.now, &mut self.env);
+    }
+
+    fn ack(&mut self, at: u32) {
+        self.answer(Raw::new(0x11, at).aeth(0x1f));
+    }
+
+    fn nak(&mut self, at: u32, syndrome: u8) {
+        self.answer(Raw::new(0x11, at).aeth(syndrome));
+    }
+
+    fn time(&mut self, now: u64) {
+        self.now = now;
+        self.requester.handle_timeout(now, &mut self.env);
+    }
+
+    fn statuses(&self) -> Vec<WcStatus> {
+        self.env.completions.iter().map(|c| c.status).collect()
+    }
+}
+
+use WcStatus::*;
+
+/// Counts bytes instead of keeping them.
+#[derive(Default)]
+struct Discard {
+    bytes: u64,
+    done: u32,
+}
+
+impl roce::requester::RequesterEnv for Discard {
+    fn scatter(&mut self, _: u32, offset: u32, data: &[u8]) -> Result<(), roce::status::Fault> {
+        assert_eq!(u64::from(offset), self.bytes);
+        self.bytes += data.len() as u64;
+        Ok(())
+    }
+    fn complete(&mut self, c: &roce::requester::SendCompletion) {
+        assert_eq!(c.status, Success);
+        self.done += 1;
+    }
+    fn local(&mut self, _: u32) -> Result<(), WcStatus> {
+        Ok(())
+    }
+    fn fatal(&mut self) {
+        panic!("failed");
+    }
+    fn sq_drained(&mut self) {}
+}
+
+#[test]
+fn two_gibibytes_at_the_smallest_mtu() {
+    // 2^23 packets: half the sequence space in one message.
+    let mut c = config();
+    c.max_window = 0;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Write, 0x8000_0000);
+    h.post(SendOp::Send, 0);
+    let mut count = 0u32;
+    while h.env.completions.is_empty() {
+        let mut last = None;
+        while let Some(t) = h.poll() {
+            let p = Packet::parse(&t.header.as_slice()[..12]).err();
+            assert!(p.is_some() || t.payload.is_none() || t.header.len() == 12);
+            let b = t.header.as_slice();
+            let psn = u32::from_be_bytes([0, b[9], b[10], b[11]]);
+            assert_eq!(psn, (PSN + count) & 0xff_ffff);
+            if count < 1 << 23 {
+                assert_eq!(t.payload.unwrap().offset, count << 8);
+            }
+            last = Some(count);
+            count += 1;
+        }
+        h.ack(last.expect("stuck"));
+    }
+    assert_eq!(count, (1 << 23) + 1);
+    assert_eq!(h.statuses(), [Success, Success]);
+}
+
+#[test]
+fn two_gibibytes_read_at_the_smallest_mtu() {
+    let mut c = config();
+    c.max_window = 0;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Read, 0x8000_0000);
+    h.post_wr(SendWr {
+        fence: true,
+        ..SendWr::default()
+    });
+    h.requester.poll_transmit(h.now, &mut h.env).unwrap();
+    let mut env = Discard::default();
+    let mut at = 0u32;
+    while env.done == 0 {
+        while let Some(t) = h.requester.poll_transmit(h.now, &mut env) {
+            assert_eq!(t.header.as_slice()[0], 0x0c);
+        }
+        let raw = Raw::new(0x0e, at.wrapping_add(PSN)).data(256);
+        let bytes = raw.bytes();
+        let p = Packet::parse(&bytes).unwrap();
+        h.requester.handle_response(&p, h.now, &mut env);
+        at += 1;
+        assert_eq!(u64::from(at) << 8, env.bytes);
+    }
+    assert_eq!(at, 1 << 23);
+    let t = h.requester.poll_transmit(h.now, &mut env).unwrap();
+    assert_eq!(t.header.as_slice()[0], 0x04);
+}

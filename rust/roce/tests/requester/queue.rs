@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Order, local work, faults of this host, draining, flushing.
+
+use super::*;
+
+#[test]
+fn local_work_takes_its_turn_and_is_done_once() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 0);
+    h.post(SendOp::Local, 0);
+    h.post(SendOp::Send, 0);
+    assert_eq!(h.numbers(), [0, 1]);
+    assert_eq!(h.env.locals, [1]);
+    assert_eq!(h.statuses(), []);
+    h.nak(0, 0x60);
+    assert_eq!(h.numbers(), [0, 1]);
+    assert_eq!(h.env.locals, [1]);
+    h.ack(0);
+    assert_eq!(h.statuses(), [Success, Success]);
+    h.ack(1);
+    assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn local_fault_waits_for_its_turn() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    let slot = h.post(SendOp::Send, 300);
+    h.post(SendOp::Send, 8);
+    h.poll().unwrap();
+    h.poll().unwrap();
+    h.requester.local_fault(slot, LocProtErr, &mut h.env);
+    assert_eq!(h.statuses(), []);
+    // Nobody was asked for an ACK so far: the first goes again, and asks.
+    let sent = h.sent();
+    assert_eq!(sent.len(), 1);
+    assert_eq!((sent[0].1, sent[0].2), (0, true));
+    h.ack(0);
+    assert_eq!(h.statuses(), [Success, LocProtErr, WrFlushErr]);
+    assert_eq!(h.env.fatal, 1);
+}
+
+#[test]
+fn local_fault_of_the_oldest_is_immediate() {
+    for service in [Service::Rc, Service::Uc] {
+        let mut c = config();
+        c.service = service;
+        let mut h = Host::with(&c);
+        let slot = h.post(SendOp::Send, 300);
+        h.post(SendOp::Send, 8);
+        h.poll().unwrap();
+        h.requester.local_fault(slot, LocProtErr, &mut h.env);
+        assert_eq!(h.statuses(), [LocProtErr, WrFlushErr]);
+        assert_eq!(h.env.fatal, 1);
+    }
+}
+
+#[test]
+fn bad_requests_complete_in_order() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    h.post(SendOp::Write, 0x8000_0001);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [0]);
+    h.ack(0);
+    assert_eq!(h.statuses(), [Success, LocLenErr, WrFlushErr]);
+}
+
+#[test]
+fn uc_completes_what_it_has_sent() {
+    let mut c = config();
+    c.service = Service::Uc;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 600);
+    h.post(SendOp::WriteImm, 8);
+    h.post(SendOp::Read, 8);
+    let ops: Vec<_> = h.sent().iter().map(|s| (s.0, s.2)).collect();
+    assert_eq!(
+        ops,
+        [(0x20, false), (0x21, false), (0x22, false), (0x2b, false)]
+    );
+    assert_eq!(h.statuses(), [Success, Success, LocQpOpErr]);
+}
+
+#[test]
+fn draining_finishes_what_was_begun() {
+    let mut c = config();
+    c.max_window = 256 * 4;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 256 * 6);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [0, 1, 2, 3]);
+    h.requester.set_draining(true);
+    h.ack(3);
+    assert_eq!(h.numbers(), [4, 5]);
+    assert_eq!(h.env.drained, 0);
+    h.ack(5);
+    assert_eq!(h.numbers(), []);
+    assert_eq!(h.env.drained, 1);
+    assert!(h.requester.is_drained());
+    h.requester.set_draining(false);
+    assert_eq!(h.numbers(), [6]);
+    assert_eq!(h.env.drained, 1);
+    // An idle queue drains at the next poll.
+    h.ack(6);
+    h.requester.set_draining(true);
+    h.numbers();
+    assert_eq!(h.env.drained, 2);
+}
+
+#[test]
+fn flush_and_reset() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 600);
+    h.post(SendOp::Read, 8);
+    h.numbers();
+    h.requester.flush(&mut h.env);
+    assert_eq!(h.statuses(), [WrFlushErr, WrFlushErr]);
+    assert_eq!(h.env.fatal, 0);
+    h.ack(2);
+    h.post(SendOp::Send, 1);
+    assert_eq!(h.numbers(), []);
+    h.requester.flush(&mut h.env);
+    assert_eq!(h.statuses(), [WrFlushErr; 3]);
+    h.requester.reset();
+    h.post(SendOp::Send, 1);
+    assert_eq!(h.numbers(), []);
+    h.requester.configure(&config());
+    assert_eq!(h.numbers(), [0]);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Losses, waits, refusals.
+
+use super::*;
+
+#[test]
+fn gap_goes_back() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 256 * 6);
+    assert_eq!(h.numbers().len(), 6);
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2, 3, 4, 5]);
+    // A copy of the NAK before anything was sent again is not another loss.
+    h.nak(3, 0x60);
+    h.nak(3, 0x60);
+    assert_eq!(h.numbers(), [3, 4, 5]);
+    assert_eq!(h.requester.stats().sequence_naks, 3);
+    h.ack(5);
+    assert_eq!(h.statuses(), [Success]);
+}
+
+#[test]
+fn gaps_without_progress_end() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 256 * 3);
+    h.post(SendOp::Send, 0);
+    h.numbers();
+    for _ in 0..3 {
+        h.nak(1, 0x60);
+        assert_eq!(h.numbers(), [1, 2, 3]);
+    }
+    h.nak(1, 0x60);
+    assert_eq!(h.statuses(), [RetryExcErr, WrFlushErr]);
+    assert_eq!(h.env.fatal, 1);
+    assert_eq!(h.numbers(), []);
+}
+
+#[test]
+fn silence_ends_after_the_retries() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    h.numbers();
+    for i in 0..3u64 {
+        let t = 1000 + (i + 1) * TIMEOUT;
+        assert_eq!(h.requester.next_deadline(), Some(t));
+        h.time(t - 1);
+        assert_eq!(h.numbers(), []);
+        h.time(t);
+        assert_eq!(h.numbers(), [0]);
+    }
+    h.time(1000 + 4 * TIMEOUT);
+    assert_eq!(h.statuses(), [RetryExcErr]);
+    assert_eq!(h.env.fatal, 1);
+    assert_eq!(h.requester.next_deadline(), None);
+}
+
+#[test]
+fn progress_gives_the_retries_back() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 256 * 4);
+    h.numbers();
+    for i in 0..4 {
+        for _ in 0..3 {
+            let t = h.requester.next_deadline().unwrap();
+            h.time(t);
+            h.numbers();
+        }
+        h.ack(i);
+    }
+    assert_eq!(h.statuses(), [Success]);
+}
+
+#[test]
+fn timeout_zero_waits_for_ever() {
+    let mut c = config();
+    c.timeout = 0;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 8);
+    h.numbers();
+    assert_eq!(h.requester.next_deadline(), None);
+    h.time(u64::MAX);
+    assert_eq!(h.statuses(), []);
+}
+
+#[test]
+fn not_ready_waits_to_the_microsecond() {
+    for code in 0..32u8 {
+        let mut h = Host::rc();
+        h.post(SendOp::Send, 8);
+        h.numbers();
+        h.nak(0, 0x20 | code);
+        let until = h.now + rnr::delay_ns(code);
+        assert_eq!(h.requester.next_deadline(), Some(until));
+        h.time(until - 1);
+        assert_eq!(h.numbers(), []);
+        h.time(until);
+        assert_eq!(h.numbers(), [0]);
+    }
+    assert_eq!(rnr::delay_ns(1), 10 * US);
+    assert_eq!(rnr::delay_ns(14), 1280 * US);
+}
+
+#[test]
+fn not_ready_ends_after_its_retries() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    h.post(SendOp::Local, 0);
+    for _ in 0..2 {
+        assert_eq!(h.numbers(), [0]);
+        h.nak(0, 0x21);
+        // Copies, and the gap that it left, do not count while waiting.
+        h.nak(0, 0x21);
+        h.nak(0, 0x60);
+        let t = h.requester.next_deadline().unwrap();
+        h.time(t);
+    }
+    assert_eq!(h.numbers(), [0]);
+    h.nak(0, 0x21);
+    assert_eq!(h.statuses(), [RnrRetryExcErr, WrFlushErr]);
+    assert_eq!(h.env.fatal, 1);
+}
+
+#[test]
+fn not_ready_seven_times_means_for_ever() {
+    let mut c = config();
+    c.rnr_retry = 7;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 8);
+    for _ in 0..100 {
+        assert_eq!(h.numbers(), [0]);
+        h.nak(0, 0x21);
+        let t = h.requester.next_deadline().unwrap();
+        h.time(t);
+    }
+    assert_eq!(h.numbers(), [0]);
+    h.ack(0);
+    assert_eq!(h.statuses(), [Success]);
+}
+
+#[test]
+fn refusals() {
+    for (syndrome, status) in [(0x61, RemInvReqErr), (0x62, RemAccessErr), (0x63, RemOpErr)] {
+        let mut h = Host::rc();
+        for _ in 0..4 {
+            h.post(SendOp::Send, 300);
+        }
+        h.numbers();
+        h.nak(3, syndrome);
+        assert_eq!(h.statuses(), [Success, status, WrFlushErr, WrFlushErr]);
+        assert_eq!(h.env.fatal, 1);
+    }
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    h.numbers();
+    h.nak(0, 0x64);
+    h.nak(0, 0x40);
+    assert_eq!(h.statuses(), []);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! READs and atomics, their order and their repetition.
+
+use super::*;
+
+#[test]
+fn read_response_is_cut_at_the_mtu() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ + 5, 700));
+    let a = p.answers();
+    let shape: Vec<_> = a
+        .iter()
+        .map(|a| (a.opcode, a.psn, a.payload.len()))
+        .collect();
+    assert_eq!(
+        shape,
+        [(0x0d, PSN, 256), (0x0e, PSN + 1, 256), (0x0f, 0, 188)]
+    );
+    let data: Vec<u8> = a.iter().flat_map(|a| a.payload.clone()).collect();
+    assert_eq!(data, p.env.fetch(RKEY_READ, VA_READ + 5, 700).unwrap());
+    assert_eq!(p.responder.rq_psn(), Psn::new(1));
+}
+
+#[test]
+fn acks_wait_behind_read_data() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 300));
+    p.send(&Raw::new(0x04, PSN + 2).ask());
+    p.send(&Raw::new(0x14, PSN + 3).remote(RKEY_ATOMIC, VA_ATOMIC, 0));
+    p.send(&Raw::new(0x04, PSN + 4).ask());
+    assert!(p.env.replies.is_empty());
+    let ops: Vec<_> = p.answers().iter().map(|a| (a.opcode, a.psn)).collect();
+    let at = |i| (PSN + i) & 0xff_ffff;
+    assert_eq!(
+        ops,
+        [(0x0d, at(0)), (0x0f, at(1)), (0x12, at(3)), (0x11, at(4))]
+    );
+}
+
+#[test]
+fn refusals_wait_behind_read_data() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 300));
+    p.send(&Raw::new(0x0a, PSN + 2).remote(1, 0, 4).data(4));
+    assert!(p.env.replies.is_empty());
+    let a = p.answers();
+    assert_eq!(a.len(), 3);
+    assert_eq!(a[2].syndrome, Some(Syndrome::Nak(ACCESS)));
+    assert_eq!(a[2].psn, 0);
+}
+
+#[test]
+fn gap_behind_read_data_that_closes_is_not_reported() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 300));
+    p.send(&Raw::new(0x04, PSN + 3).ask());
+    p.send(&Raw::new(0x04, PSN + 2).ask());
+    let a = p.answers();
+    assert_eq!(a.len(), 3);
+    assert_eq!((a[2].psn, a[2].syndrome), (0, Some(ACK)));
+}
+
+#[test]
+fn repeated_reads() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1000));
+    assert_eq!(p.answers().len(), 4);
+    // The rest from the second packet on.
+    let rest = Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ + 256, 744);
+    p.send(&rest);
+    let a = p.answers();
+    let shape: Vec<_> = a.iter().map(|a| (a.opcode, a.payload.len())).collect();
+    assert_eq!(shape, [(0x0d, 256), (0x0e, 256), (0x0f, 232)]);
+    assert_eq!(a[0].psn, PSN + 1);
+    // Two parts at once: both are answered.
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 512));
+    p.send(&Raw::new(0x0c, PSN + 2).remote(RKEY_READ, VA_READ + 512, 488));
+    assert_eq!(p.answers().len(), 4);
+    // What is no part of it is not answered.
+    for raw in [
+        Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ + 255, 100),
+        Raw::new(0x0c, PSN + 1).remote(RKEY_READ + 1, VA_READ + 256, 100),
+        Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ + 256, 745),
+        Raw::new(0x0c, PSN - 1).remote(RKEY_READ, VA_READ, 1000),
+    ] {
+        p.expect_silence(&raw);
+    }
+    assert_eq!(p.env.fatal, 0);
+}
+
+#[test]
+fn repeated_atomics_are_executed_once() {
+    let mut p = Peer::rc();
+    let add = |psn, n| {
+        let mut r = Raw::new(0x14, psn).remote(RKEY_ATOMIC, VA_ATOMIC, 0);
+        r.swap_add = n;
+        r
+    };
+    p.send(&add(PSN, 5));
+    assert_eq!(p.answers().len(), 1);
+    p.send(&add(PSN + 1, 7));
+    assert_eq!(p.answers().len(), 1);
+    p.send(&add(PSN, 5));
+    let a = p.answers();
+    assert_eq!((a.len(), a[0].opcode, a[0].psn), (1, 0x12, PSN));
+    assert_eq!(p.env.memory.atomic[0], 12);
+    // Forgotten after four more: no answer, no execution.
+    for i in 2..6 {
+        p.send(&add(PSN + i, 1));
+        p.answers();
+    }
+    p.expect_silence(&add(PSN, 5));
+    assert_eq!(p.env.memory.atomic[0], 16);
+    // A repetition that is something else is not answered either.
+    p.expect_silence(&Raw::new(0x13, PSN + 5).remote(RKEY_ATOMIC, VA_ATOMIC, 0));
+}

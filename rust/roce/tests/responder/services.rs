@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is particular to XRC and to UC.
+
+use super::*;
+
+#[test]
+fn xrc_unknown_srq_ends_the_connection() {
+    let event = Some(QpEvent::AccessErr);
+    for raw in [
+        Raw::new(0xa4, PSN).data(8),
+        Raw::new(0xa0, PSN).data(256),
+        Raw::new(0xaa, PSN).remote(RKEY_WRITE, VA_WRITE, 8).data(8),
+        Raw::new(0xab, PSN).remote(RKEY_WRITE, VA_WRITE, 8).data(8),
+        Raw::new(0xac, PSN).remote(RKEY_READ, VA_READ, 8),
+        Raw::new(0xb3, PSN).remote(RKEY_ATOMIC, VA_ATOMIC, 0),
+        Raw::new(0xb4, PSN).remote(RKEY_ATOMIC, VA_ATOMIC, 0),
+    ] {
+        Peer::xrc().expect_end(&raw.clone().srqn(0x12_3456), INVALID, event);
+        let mut p = Peer::xrc();
+        p.env.trouble.domain = true;
+        p.expect_end(&raw.srqn(SRQN), INVALID, event);
+    }
+}
+
+#[test]
+fn xrc_srq_number_is_constant_in_a_message() {
+    let mut p = Peer::xrc();
+    p.expect_silence(&Raw::new(0xa0, PSN).srqn(SRQN).data(256));
+    p.expect_end(
+        &Raw::new(0xa2, PSN + 1).srqn(SRQN + 1).data(8),
+        INVALID,
+        Some(QpEvent::AccessErr),
+    );
+    assert_eq!(p.env.errors[0].status, WcStatus::RemInvReqErr);
+    let mut p = Peer::xrc();
+    p.expect_silence(
+        &Raw::new(0xa6, PSN)
+            .srqn(SRQN)
+            .remote(RKEY_WRITE, VA_WRITE, 300)
+            .data(256),
+    );
+    p.expect_end(
+        &Raw::new(0xa8, PSN + 1).srqn(SRQN + 1).data(44),
+        INVALID,
+        Some(QpEvent::AccessErr),
+    );
+}
+
+#[test]
+fn xrc_empty_srq_is_not_ready_and_others_are_unaffected() {
+    let mut p = Peer::xrc();
+    p.env.posted[0].clear();
+    p.expect(&Raw::new(0xa4, PSN).srqn(SRQN).ask(), PSN, Syndrome::Rnr(2));
+    p.expect(&Raw::new(0xa4, PSN).srqn(SRQN + 1).ask(), PSN, ACK);
+    assert_eq!(p.env.received[0].srqn, Some(SRQN + 1));
+    p.send(
+        &Raw::new(0xac, PSN + 1)
+            .srqn(SRQN)
+            .remote(RKEY_READ, VA_READ, 4),
+    );
+    let a = p.answers();
+    assert_eq!(a[0].opcode, 0xb0);
+}
+
+#[test]
+fn uc_drops_the_rest_of_a_broken_message() {
+    let mut p = Peer::uc();
+    p.expect_silence(&Raw::new(0x20, PSN).data(256).ask());
+    // One is missing.
+    p.expect_silence(&Raw::new(0x21, PSN + 2).data(256));
+    p.expect_silence(&Raw::new(0x22, PSN + 3).data(8));
+    assert!(p.env.received.is_empty());
+    // Its receive serves the next message.
+    p.expect_silence(&Raw::new(0x24, PSN + 4).data(8).ask());
+    assert_eq!(p.env.taken, 1);
+    assert_eq!(p.env.received.len(), 1);
+    assert_eq!(p.env.received[0].data.len(), 8);
+    // A message that breaks off, and a new one right behind.
+    p.expect_silence(&Raw::new(0x20, PSN + 5).data(256));
+    p.expect_silence(&Raw::new(0x24, PSN + 6).data(4));
+    assert_eq!(p.env.received.len(), 2);
+    // A copy of it is not a message.
+    p.expect_silence(&Raw::new(0x24, PSN + 6).data(4));
+    assert_eq!(p.env.received.len(), 2);
+    assert_eq!(p.env.fatal, 0);
+}
+
+#[test]
+fn uc_drops_what_is_not_permitted() {
+    let mut p = Peer::uc();
+    p.expect_silence(&Raw::new(0x2a, PSN).remote(1, 0, 4).data(4));
+    p.expect_silence(&Raw::new(0x26, PSN + 1).remote(1, 0, 300).data(256));
+    p.expect_silence(&Raw::new(0x28, PSN + 2).data(44));
+    p.env.posted[0].clear();
+    p.expect_silence(&Raw::new(0x24, PSN + 3).data(4));
+    p.env.posted[0].push_back(0);
+    p.expect_silence(&Raw::new(0x24, PSN + 4).data(4));
+    assert_eq!(p.env.received.len(), 1);
+    assert_eq!((p.env.fatal, p.env.errors.len()), (0, 0));
+}
