@@ -28,6 +28,8 @@ pub struct Scenario {
     pub count: usize,
     /// Packets of the longest messages.
     pub big: u32,
+    /// One side goes to the error state in the middle of it all.
+    pub is_disaster: bool,
 }
 
 /// What a run tells besides "passed".
@@ -39,6 +41,7 @@ pub struct Report {
     pub rnr_naks: u64,
     pub local_messages: u64,
     pub virtual_ns: u64,
+    pub failures: u64,
 }
 
 /// Longer runs have gone wrong.
@@ -175,6 +178,9 @@ impl Sim {
                 self.nodes[side].post_sends(max);
                 self.pump(side);
             }
+            if self.scenario.is_disaster {
+                self.fail();
+            }
             if self.is_over() {
                 return;
             }
@@ -196,6 +202,22 @@ impl Sim {
             }
         }
         panic!("too many steps");
+    }
+
+    /// Now and then a QP goes to the error state, and what failed stays there.
+    fn fail(&mut self) {
+        for side in 0..2 {
+            let is_hit = self.report.failures == 0 && self.rng.below(300) == 0;
+            let node = &mut self.nodes[side];
+            if !is_hit && node.send.fatal == 0 && node.recv.fatal == 0 {
+                continue;
+            }
+            self.report.failures += 1;
+            node.requester.flush(&mut node.send);
+            node.responder.abort(&mut node.recv);
+            node.send.work.truncate(node.send.posted);
+            node.to_post = 0;
+        }
     }
 
     fn is_busy(&self) -> bool {
@@ -402,6 +424,10 @@ impl Sim {
     }
 
     fn check(&self, loads: &[Workload]) {
+        if self.scenario.is_disaster && self.report.failures != 0 {
+            self.check_disaster(loads);
+            return;
+        }
         for (side, load) in loads.iter().enumerate() {
             let (node, peer) = (&self.nodes[side], &self.nodes[1 - side]);
             let send = &node.send;
@@ -445,6 +471,51 @@ impl Sim {
             assert!(peer.recv.memory == load.memory, "memory written by {side}");
             assert!(peer.recv.current.is_none(), "receive lost");
             assert!(peer.responder.is_idle(), "responder {} not idle", 1 - side);
+        }
+    }
+
+    /// After a failure: what was completed well was done, what came out was sent,
+    /// once and in order, and every work request has ended.
+    fn check_disaster(&self, loads: &[Workload]) {
+        for (side, load) in loads.iter().enumerate() {
+            let (node, peer) = (&self.nodes[side], &self.nodes[1 - side]);
+            let done = &node.send.completions;
+            assert_eq!(done.len(), node.send.posted, "completions of {side}");
+            let mut consumed = 0;
+            let mut has_failed = false;
+            for (i, c) in done.iter().enumerate() {
+                assert_eq!(c.wr_id, i as u64, "completions of {side} out of order");
+                match c.status {
+                    WcStatus::Success => {
+                        assert!(!has_failed, "success of {side} after an error");
+                        consumed += usize::from(c.op.consumes_receive());
+                        let expect = &load.work[i].expect;
+                        assert!(node.send.buffers[i] == *expect, "buffer {i} of {side}");
+                    }
+                    WcStatus::WrFlushErr => has_failed = true,
+                    _ => {
+                        assert!(!has_failed, "second error of {side}");
+                        has_failed = true;
+                    }
+                }
+            }
+            let received = &peer.recv.received;
+            assert!(received.len() >= consumed, "message of {side} lost");
+            assert!(
+                received[..] == load.received[..received.len()],
+                "messages of {side}"
+            );
+            // A responder that nobody told waits for the rest of the message.
+            assert!(
+                peer.recv.current.is_none() || peer.responder.is_ready(),
+                "receive lost"
+            );
+            assert!(peer.recv.errors.len() <= 1);
+            assert!(peer
+                .recv
+                .errors
+                .iter()
+                .all(|e| e.status == WcStatus::WrFlushErr));
         }
     }
 

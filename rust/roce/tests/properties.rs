@@ -226,6 +226,7 @@ proptest! {
             is_local,
             count,
             big,
+            is_disaster: false,
         }, seed);
     }
 }

@@ -33,6 +33,7 @@ fn runs(name: &str, scenario: &Scenario, default: u64) -> Report {
                 sum.rnr_naks += r.rnr_naks;
                 sum.local_messages += r.local_messages;
                 sum.virtual_ns += r.virtual_ns;
+                sum.failures += r.failures;
             }
             Err(_) => panic!("replay: ROCE_SIM_SEED={seed} cargo test --test sim {name}"),
         }
@@ -62,6 +63,7 @@ const fn scenario(mix: Mix, faults: Faults) -> Scenario {
         is_local: false,
         count: 120,
         big: 100,
+        is_disaster: false,
     }
 }
 
@@ -163,4 +165,22 @@ fn uc_on_a_clean_network_loses_nothing() {
 #[test]
 fn uc_on_a_bad_network_alters_nothing() {
     runs("uc_on_a_bad_network", &scenario(Mix::Uc, BAD), 150);
+}
+
+#[test]
+fn rc_with_a_failure_in_the_middle() {
+    let mut s = scenario(Mix::Rc, BAD);
+    s.is_disaster = true;
+    s.is_slow_receiver = true;
+    let sum = runs("rc_with_a_failure_in_the_middle", &s, 150);
+    assert!(sum.failures > 100);
+}
+
+#[test]
+fn xrc_with_a_failure_in_the_middle() {
+    let mut s = scenario(Mix::Xrc, BAD);
+    s.is_disaster = true;
+    s.is_local = true;
+    let sum = runs("xrc_with_a_failure_in_the_middle", &s, 150);
+    assert!(sum.failures > 50);
 }
