@@ -30,7 +30,7 @@ impl Budget {
     /// default, shared by all) holds easily.
     pub(crate) fn new() -> Self {
         Budget {
-            packets: 128,
+            packets: 64,
             bytes: 256 << 10,
         }
     }

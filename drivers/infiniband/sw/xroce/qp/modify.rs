@@ -211,6 +211,15 @@ fn update(wire: &WireQp, new: &QpAttr, mask: Mask) {
             .update(access_of(new.access), new.min_rnr_timer);
         wire.kick_receive();
     }
+    let changed = mask.bits()
+        & (Mask::TIMEOUT | Mask::RETRY_CNT | Mask::RNR_RETRY | Mask::MAX_QP_RD_ATOMIC).bits()
+        != 0;
+    if changed && wire.kind.sends() && !wire.kind.is_datagram() {
+        if let Ok(config) = requester_config(wire, new) {
+            wire.send.lock().requester.update(&config);
+            wire.kick_send();
+        }
+    }
 }
 
 fn access_of(flags: u32) -> Access {

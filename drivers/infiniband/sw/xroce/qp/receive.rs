@@ -72,6 +72,10 @@ pub(crate) struct RecvIo {
     flushed: bool,
     /// The last event for an SRQ user was raised.
     last_wqe: bool,
+    /// The ring said something impossible: nothing is taken from it until it is forgotten.
+    corrupt: bool,
+    /// Names the local message that is open here, see [`crate::local`]; 0: none.
+    pub(crate) local_token: u64,
 }
 
 impl RecvIo {
@@ -91,7 +95,8 @@ impl RecvIo {
             current.pd = qp.pd;
             match &mut self.queue {
                 RecvQueue::None => Err(ReceiveError::Empty),
-                RecvQueue::User(ring) => take_user(ring, current),
+                RecvQueue::User(_) if self.corrupt => Err(ReceiveError::Empty),
+                RecvQueue::User(ring) => take_user(ring, current, &mut self.corrupt),
                 RecvQueue::Kernel(queue) => {
                     if queue.take(&mut current.head, &mut current.sges) {
                         queue.retire(1);
@@ -108,7 +113,10 @@ impl RecvIo {
             Err(ReceiveError::Fault) => {
                 current.active = true;
                 current.head.num_sge = 0;
-                qp.event(QpEvent::Fatal);
+                // Told once: ib_core queues events without a limit until the user reads them.
+                if !qp.state().is_error() {
+                    qp.event(QpEvent::Fatal);
+                }
             }
             Err(_) => current.srq = None,
         }
@@ -165,6 +173,8 @@ impl RecvIo {
         self.failed = false;
         self.flushed = false;
         self.last_wqe = false;
+        self.corrupt = false;
+        self.local_token = 0;
     }
 }
 
@@ -176,11 +186,18 @@ fn taken(result: Result<(), Taken>) -> Result<(), ReceiveError> {
     })
 }
 
-fn take_user(ring: &mut RingReader, current: &mut Current) -> Result<(), ReceiveError> {
+fn take_user(
+    ring: &mut RingReader,
+    current: &mut Current,
+    corrupt: &mut bool,
+) -> Result<(), ReceiveError> {
     match ring.available() {
         Ok(0) => return Err(ReceiveError::Empty),
         Ok(_) => {}
-        Err(CorruptRing) => return Err(ReceiveError::Fault),
+        Err(CorruptRing) => {
+            *corrupt = true;
+            return Err(ReceiveError::Fault);
+        }
     }
     let decoded = wr::copy_recv(ring, &mut current.head, &mut current.sges);
     ring.advance();
@@ -342,7 +359,11 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn event(&mut self, event: ResponderEvent) {
         match event {
-            ResponderEvent::CommEst => self.qp.event(QpEvent::CommunicationEstablished),
+            // News only to a QP that waits to be told that it may send.
+            ResponderEvent::CommEst if self.qp.state() == QpState::Rtr => {
+                self.qp.event(QpEvent::CommunicationEstablished)
+            }
+            ResponderEvent::CommEst => {}
             ResponderEvent::AccessErr => self.qp.event(QpEvent::AccessError),
             ResponderEvent::ReqErr => self.qp.event(QpEvent::RequestError),
         }
@@ -405,6 +426,8 @@ impl RecvSide {
                 failed: false,
                 flushed: false,
                 last_wqe: false,
+                corrupt: false,
+                local_token: 0,
             },
         })
     }

@@ -540,9 +540,10 @@ impl SendSide {
                         qp,
                         io: &mut self.io,
                     };
+                    // It ends when what was sent before it has ended: poll on.
                     self.requester
                         .local_fault(slot, WcStatus::LocProtErr, &mut env);
-                    break;
+                    continue;
                 }
             }
             budget.spend(len);
