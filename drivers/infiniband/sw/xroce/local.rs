@@ -26,6 +26,12 @@ use roce::responder::{LocalOutcome, LocalPlan};
 /// The most bytes that are copied without looking around.
 const CHUNK: u32 = 256 << 10;
 
+/// When a sender tries again that could not leave its number with the peer, ns.
+const RETRY_NS: u64 = 100_000;
+
+/// The next message to be opened at a responder; 0 is none.
+static NEXT_TOKEN: Atomic<u64> = Atomic::new(1);
+
 /// The sender's part of the state.
 #[derive(Default)]
 pub(crate) struct Sender {
@@ -40,6 +46,8 @@ struct Transfer {
     message: LocalMessage,
     /// What the responder asks for; `None` before it was asked.
     plan: Option<LocalPlan>,
+    /// What the responder's side knows the message by, once there is a plan.
+    token: u64,
     /// Bytes copied.
     done: u32,
 }
@@ -88,6 +96,7 @@ pub(crate) fn run(
                     side.io.local.transfer = Some(Transfer {
                         message,
                         plan: None,
+                        token: 0,
                         done: 0,
                     })
                 }
@@ -145,7 +154,12 @@ pub(crate) fn run(
 
 /// Leaves word with `peer` that the send side of `qp` waits for its receive side.
 fn wait_for(peer: &WireQp, qp: &WireQp) {
-    peer.local_waiter.store(qp.qpn, Relaxed);
+    if let Err(other) = peer.local_waiter.cmpxchg(0, qp.qpn, Full) {
+        if other != qp.qpn {
+            // Any QP of the host may name this peer: another's note must not be lost for ours.
+            qp.timer.start_in(RETRY_NS);
+        }
+    }
     full_fence();
     // Either the owner runs once more and sees the note, or this run does.
     peer.kick_receive();
@@ -199,6 +213,10 @@ pub(crate) fn abandon_wait(side: &mut SendSide) {
 }
 
 fn abandon_at(transfer: &Transfer, peer: &WireQp, recv: &mut RecvSide) {
+    if recv.io.local_token != transfer.token {
+        return;
+    }
+    recv.io.local_token = 0;
     let (responder, mut env) = recv.split(peer);
     // Nobody is left to hear how it went.
     let _ = responder.local_finish(
@@ -244,11 +262,19 @@ fn advance(
         return Step::Finished(Err(LocalError::Silent));
     }
     let plan = match transfer.plan {
+        // The peer was reset meanwhile: what is open there is another's message.
+        Some(_) if recv.io.local_token != transfer.token => {
+            return Step::Finished(Err(LocalError::Silent));
+        }
         Some(plan) => plan,
         None => {
             let (responder, mut env) = recv.split(peer);
             match responder.local_request(&transfer.message, now, &mut env) {
-                Ok(plan) => *transfer.plan.insert(plan),
+                Ok(plan) => {
+                    transfer.token = NEXT_TOKEN.fetch_add(1, Relaxed);
+                    recv.io.local_token = transfer.token;
+                    *transfer.plan.insert(plan)
+                }
                 Err(error) => {
                     return Step::Finished(Err(error));
                 }
@@ -266,6 +292,7 @@ fn advance(
         }
         Err((outcome, blame)) => (outcome, blame),
     };
+    recv.io.local_token = 0;
     let (responder, mut env) = recv.split(peer);
     let finished = responder.local_finish(&transfer.message, outcome, now, &mut env);
     Step::Finished(match (blame, finished) {

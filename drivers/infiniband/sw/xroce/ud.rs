@@ -11,6 +11,7 @@ use crate::qp::request::SendOp;
 use crate::qp::send::{complete, Fetched, SendIo, SendWqe};
 use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
+use roce::responder::ReceiveError;
 use roce::ud::{effective_qkey, Datagram};
 use roce::wire::{split_icrc, Packet};
 
@@ -147,10 +148,25 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
         qp.device.count(Counter::Unknown, 1);
         return;
     };
-    // No receive posted: the datagram is lost, as datagrams may be.
-    if io.take(qp, None).is_err() {
-        qp.device.count(Counter::Dropped, 1);
-        return;
+    match io.take(qp, None) {
+        Ok(()) => {}
+        Err(ReceiveError::Fault) => {
+            io.finish(
+                qp,
+                Completion {
+                    status: WcStatus::LocQpOpErr,
+                    opcode: wr::WC_RECV,
+                    ..Completion::default()
+                },
+            );
+            io.fail();
+            return;
+        }
+        // No receive posted: the datagram is lost, as datagrams may be.
+        Err(_) => {
+            qp.device.count(Counter::Dropped, 1);
+            return;
+        }
     }
     let mut grh = [0u8; GRH_LEN];
     let header = skb.ip_header();

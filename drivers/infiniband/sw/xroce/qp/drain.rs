@@ -73,5 +73,9 @@ impl WireQp {
         self.recv.lock().reset();
         self.responses.purge();
         self.requests.purge();
+        // Whoever met the locks left a mark, and a sender of this host its number: it is told, and
+        // then finds that nobody answers.
+        self.kick_send();
+        self.kick_receive();
     }
 }

@@ -139,6 +139,11 @@ impl RecvIo {
         }
     }
 
+    /// Has the QP go to the error state at the end of this run.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
     /// Ends the current receive with a completion.
     pub(crate) fn finish(&mut self, qp: &WireQp, mut completion: Completion) {
         let current = &mut self.current;
@@ -146,6 +151,8 @@ impl RecvIo {
             return;
         }
         current.active = false;
+        // A local message that is still open has lost its receive.
+        self.local_token = 0;
         completion.wr_id = current.head.wr_id;
         completion.qp_num = qp.wire_qpn();
         let srq = current.srq.take();
