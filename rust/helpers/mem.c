@@ -129,11 +129,11 @@ int xrdma_mem_store64(const struct xrdma_mem *m, __u64 off, __u64 value)
 	return ret;
 }
 
-/* kvmalloc_array() is a macro. */
+/* kvmalloc_array() is a macro, which warns of sizes that a user may ask for. */
 struct page **xrdma_page_array_alloc(size_t n)
 {
 	return kvmalloc_array(n, sizeof(struct page *),
-			      GFP_KERNEL_ACCOUNT | __GFP_ZERO);
+			      GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 }
 
 /* Kept beside its counterpart. */
