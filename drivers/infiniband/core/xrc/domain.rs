@@ -125,6 +125,7 @@ impl<T: Target> Domain<T> {
             domain: self.clone(),
             qpn,
             view,
+            is_first: true,
             open: Atomic::new(1),
         })
     }
@@ -147,6 +148,7 @@ impl<T: Target> Domain<T> {
                 domain: self.clone(),
                 qpn,
                 view,
+                is_first: false,
                 open: Atomic::new(1),
             },
         ))
@@ -194,6 +196,8 @@ pub struct View<T: Target> {
     domain: Arc<Domain<T>>,
     qpn: u32,
     view: u64,
+    /// The target was made with it.
+    is_first: bool,
     open: Atomic<u32>,
 }
 
@@ -207,8 +211,13 @@ impl<T: Target> View<T> {
 }
 
 impl<T: Target> Drop for View<T> {
-    /// A view that nobody closed belongs to a create call that failed.
+    /// A view that nobody closed belongs to a create call that failed: one that was to make the
+    /// target takes it along, one that was to open it does it no harm.
     fn drop(&mut self) {
-        self.close(Close::Explicit);
+        self.close(if self.is_first {
+            Close::Explicit
+        } else {
+            Close::FileClosing
+        });
     }
 }
