@@ -78,6 +78,12 @@ static void xrdma_sockets_release(struct xrdma_tunnel *t)
 				  lockdep_is_held(&xrdma_tunnel_mutex));
 	sk6 = rcu_replace_pointer(t->sk6, NULL,
 				  lockdep_is_held(&xrdma_tunnel_mutex));
+	/*
+	 * A sender may be about to charge a packet to the socket: that must not
+	 * meet one whose last reference is gone (refcount_t from zero).
+	 */
+	if (sk4 || sk6)
+		synchronize_net();
 	if (sk4)
 		udp_tunnel_sock_release(sk4);
 	if (sk6)
