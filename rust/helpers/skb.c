@@ -5,6 +5,7 @@
 #include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/mm.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
 #include <net/dsfield.h>
@@ -13,9 +14,30 @@
 #include "services.h"
 
 /*
+ * The payload of a packet, all of it in one piece: as the sender laid it out,
+ * or as GSO and most drivers leave it, in one fragment behind the headers.
+ * Others are copied together. NULL: no memory.
+ */
+static const u8 *xrdma_rx_payload(struct sk_buff *skb)
+{
+	if (skb_is_nonlinear(skb)) {
+		const skb_frag_t *frag = &skb_shinfo(skb)->frags[0];
+
+		if (skb_headlen(skb) == sizeof(struct udphdr) &&
+		    skb_shinfo(skb)->nr_frags == 1 && !skb_has_frag_list(skb) &&
+		    skb_frags_readable(skb) &&
+		    !PageHighMem(skb_frag_page(frag)))
+			return skb_frag_address(frag);
+		if (skb_linearize(skb))
+			return NULL;
+	}
+	return (const u8 *)(udp_hdr(skb) + 1);
+}
+
+/*
  * Called with skb->data at the UDP header, as encap_rcv() gets it, and again on
  * what comes out of a queue. All header accessors are inline. False: not a
- * packet that RoCEv2 allows, or no memory to make it linear. IP options and
+ * packet that RoCEv2 allows, or no memory to put it together. IP options and
  * extension headers are refused: RoCEv2 has none, and the ICRC covers the
  * header as it is laid out without them.
  */
@@ -24,7 +46,8 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 	const struct udphdr *udp;
 	unsigned int len;
 
-	if (skb_linearize(skb))
+	info->payload = xrdma_rx_payload(skb);
+	if (!info->payload)
 		return false;
 	udp = udp_hdr(skb);
 	len = ntohs(udp->len);
@@ -32,7 +55,6 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 		return false;
 	info->ip = skb_network_header(skb);
 	info->ip_len = skb_network_header_len(skb);
-	info->payload = (const u8 *)(udp + 1);
 	info->payload_len = len - sizeof(*udp);
 	info->sport = ntohs(udp->source);
 	if (skb->protocol == htons(ETH_P_IP)) {

@@ -15,8 +15,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `skb` is a linear packet that this value owns and nobody writes to; `info` was made of it by
-/// `xrdma_rx_parse()`.
+/// `skb` is a packet that this value owns and nobody writes to; `info` was made of it by
+/// `xrdma_rx_parse()`, and points into it.
 pub struct RxSkb {
     skb: NonNull<kernel::bindings::sk_buff>,
     info: bindings::xrdma_rx_info,
@@ -50,8 +50,8 @@ impl RxSkb {
         let mut info = bindings::xrdma_rx_info::default();
         // SAFETY: By the safety requirement it is a whole packet of ours.
         if !unsafe { bindings::xrdma_rx_parse(skb.as_ptr(), &mut info) } {
-            // It is linear and was good before, so this is not reached; but it is not ours to say
-            // what C may find.
+            // It was good before, so this is not reached; but it is not ours to say what C may
+            // find.
             // SAFETY: By the safety requirement it is ours.
             unsafe { bindings::xrdma_skb_drop(skb.as_ptr()) };
             return None;
