@@ -94,6 +94,13 @@ pub(crate) struct DeviceData {
     pub(crate) wire: Arc<WireDevice>,
 }
 
+impl Drop for DeviceData {
+    /// The device is gone: frees the UDP port at once, whatever still holds the shared part.
+    fn drop(&mut self) {
+        self.wire.tunnel().close();
+    }
+}
+
 /// What ib_core's XRC domain holds.
 pub(crate) struct XrcdData {
     domain: Arc<xrc::Domain<Tgt>>,
