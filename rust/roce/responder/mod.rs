@@ -223,6 +223,11 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.epsn
     }
 
+    /// QP number of the requester that it is connected to.
+    pub fn dest_qpn(&self) -> u32 {
+        self.config.dest_qpn
+    }
+
     /// What happened so far.
     pub fn stats(&self) -> &ResponderStats {
         &self.stats

@@ -235,7 +235,7 @@ fn answers(responder: QpKind, requester: QpKind) -> bool {
     }
 }
 
-/// Whether `peer` would take packets of `qp` from the wire.
+/// Whether `peer` is connected to `qp` and would take its packets from the wire.
 fn listens(peer: &WireQp, recv: &RecvSide, side: &SendSide, qp: &WireQp) -> bool {
     let av = side.path.av();
     let theirs = recv.path.av();
@@ -245,6 +245,7 @@ fn listens(peer: &WireQp, recv: &RecvSide, side: &SendSide, qp: &WireQp) -> bool
             peer.state(),
             QpState::Reset | QpState::Init | QpState::Err
         )
+        && recv.responder.dest_qpn() == qp.qpn
         && theirs.src == av.dst
         && theirs.dst == av.src
 }

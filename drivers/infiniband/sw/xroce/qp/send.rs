@@ -261,7 +261,13 @@ impl SendIo {
     fn forget(&mut self) {
         match &mut self.queue {
             SendQueue::None => {}
-            SendQueue::User(ring) => ring.forget(),
+            SendQueue::User(ring) => {
+                ring.forget();
+                if self.awake {
+                    // Else user space would never ring a doorbell again.
+                    ring.clear_awake();
+                }
+            }
             SendQueue::Kernel(queue) => queue.forget(),
         }
         self.unreported = 0;
