@@ -79,10 +79,12 @@ impl Window {
     #[inline]
     pub fn on_ack(&mut self, count: u32, una: Psn) {
         if let Some(recover) = self.recover {
-            if una.is_before(recover) {
+            if !una.is_before(recover) {
+                self.recover = None;
+            } else if self.packets >= self.threshold {
+                // Until then it grows only from a timeout back to the threshold.
                 return;
             }
-            self.recover = None;
         }
         if !self.limited || self.packets >= self.max {
             return;
@@ -167,6 +169,26 @@ mod tests {
         assert_eq!(w.packets(), 257);
         w.on_loss(Psn::new(600), Psn::new(857));
         assert_eq!(w.packets(), 128);
+    }
+
+    #[test]
+    fn slow_start_after_a_timeout_does_not_wait_for_the_old_flight() {
+        let mut w = grown(7);
+        w.on_timeout(Psn::new(100), Psn::new(612));
+        assert_eq!(w.packets(), MIN_PACKETS);
+        let mut una = 100;
+        while w.packets() < 256 {
+            una += w.packets();
+            assert!(una < 612, "stays small until all is acknowledged");
+            w.on_limited();
+            w.on_ack(w.packets(), Psn::new(una));
+        }
+        // What was in flight at the timeout counts as one loss.
+        w.on_limited();
+        w.on_ack(60, Psn::new(una + 1));
+        assert_eq!(w.packets(), 256);
+        w.on_loss(Psn::new(una + 1), Psn::new(700));
+        assert_eq!(w.packets(), 256);
     }
 
     #[test]
