@@ -97,3 +97,12 @@ void *xrdma_xa_next(struct xarray *xa, unsigned long *id)
 {
 	return xa_find(xa, id, ULONG_MAX, XA_PRESENT);
 }
+
+/*
+ * Whoever destroys an object waits here, and many do so in loops: the expedited
+ * form, which takes less time than the grace periods that others wait for.
+ */
+void xrdma_wait_for_readers(void)
+{
+	synchronize_rcu_expedited();
+}

@@ -39,6 +39,7 @@ int xrdma_xa_reserve_at(struct xarray *xa, __u32 id);
 void *xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry);
 void *xrdma_xa_remove(struct xarray *xa, __u32 id);
 void *xrdma_xa_next(struct xarray *xa, unsigned long *id);
+void xrdma_wait_for_readers(void);
 
 /* sync.c */
 void xrdma_spin_lock_bh(struct spinlock *lock);
