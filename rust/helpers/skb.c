@@ -16,7 +16,8 @@
 /*
  * The payload of a packet, all of it in one piece: as the sender laid it out,
  * or as GSO and most drivers leave it, in one fragment behind the headers.
- * Others are copied together. NULL: no memory.
+ * Others are copied together, and so are those whose pages a process may still
+ * write to (splice(), vmsplice(), zero copy). NULL: no memory.
  */
 static const u8 *xrdma_rx_payload(struct sk_buff *skb)
 {
@@ -25,7 +26,8 @@ static const u8 *xrdma_rx_payload(struct sk_buff *skb)
 
 		if (skb_headlen(skb) == sizeof(struct udphdr) &&
 		    skb_shinfo(skb)->nr_frags == 1 && !skb_has_frag_list(skb) &&
-		    skb_frags_readable(skb) &&
+		    skb_frags_readable(skb) && !skb_has_shared_frag(skb) &&
+		    !skb_zcopy(skb) &&
 		    !PageHighMem(skb_frag_page(frag)))
 			return skb_frag_address(frag);
 		if (skb_linearize(skb))
