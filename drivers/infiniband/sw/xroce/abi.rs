@@ -80,14 +80,6 @@ pub(crate) mod send_slot {
     pub(crate) const AH: usize = 16;
     pub(crate) const REMOTE_QPN: usize = 20;
     pub(crate) const REMOTE_QKEY: usize = 24;
-    pub(crate) const PKEY_INDEX: usize = 28;
-
-    pub(crate) const BIND_ADDR: usize = 16;
-    pub(crate) const BIND_LENGTH: usize = 24;
-    pub(crate) const BIND_MR_LKEY: usize = 32;
-    pub(crate) const BIND_MW_RKEY: usize = 36;
-    pub(crate) const BIND_ACCESS: usize = 40;
-    pub(crate) const BIND_NEW_RKEY: usize = 44;
 }
 
 /// Offsets in a receive slot (`struct xroce_recv_slot`).

@@ -17,7 +17,6 @@ mod limits;
 mod link;
 mod local;
 mod mr;
-mod mw;
 mod pd;
 mod port;
 mod prelude;

@@ -14,7 +14,6 @@ use crate::limits::{
 };
 use crate::prelude::*;
 use crate::provider::Xroce;
-use crate::qp::request::BindPart;
 use crate::tables;
 use rdma::mr::{
     access,
@@ -121,20 +120,10 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
     }
 }
 
-/// The verbs work request LOCAL_INV. Only windows of type 2 and fast registered regions can be
+/// A peer's SEND with invalidate. Only windows of type 2 and fast registered regions can be
 /// invalidated, and the device has neither.
-pub(crate) fn local_invalidate(_qp: &WireQp, _key: u32) -> Result<(), WcStatus> {
-    Err(WcStatus::LocQpOpErr)
-}
-
-/// A peer's SEND with invalidate; as [`local_invalidate`].
 pub(crate) fn remote_invalidate(_qp: &WireQp, _rkey: u32) -> Result<(), Fault> {
     Err(Fault)
-}
-
-/// The kernel work request REG_MR, which the device does not offer.
-pub(crate) fn fast_register(_qp: &WireQp, _part: &BindPart) -> Result<(), WcStatus> {
-    Err(WcStatus::LocQpOpErr)
 }
 
 /// What ib_core's MR holds.

@@ -11,7 +11,6 @@ use crate::limits;
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::qp::request::{
-    BindPart,
     KernelQueue,
     RdmaPart,
     RecvHead,
@@ -57,12 +56,6 @@ pub(crate) const WC_RDMA_READ: u32 = 2;
 pub(crate) const WC_COMP_SWAP: u32 = 3;
 /// Fetch and add
 pub(crate) const WC_FETCH_ADD: u32 = 4;
-/// Memory window bound
-pub(crate) const WC_BIND_MW: u32 = 5;
-/// Local key invalidated
-pub(crate) const WC_LOCAL_INV: u32 = 6;
-/// Memory registered; kernel users only (`IB_WC_REG_MR`)
-pub(crate) const WC_REG_MR: u32 = 10;
 /// Message received
 pub(crate) const WC_RECV: u32 = 128;
 /// RDMA WRITE with immediate data received
@@ -84,9 +77,6 @@ pub(crate) fn completion_opcode(op: SendOp) -> u32 {
         SendOp::Read => WC_RDMA_READ,
         SendOp::CmpSwap => WC_COMP_SWAP,
         SendOp::FetchAdd => WC_FETCH_ADD,
-        SendOp::LocalInv => WC_LOCAL_INV,
-        SendOp::BindMw => WC_BIND_MW,
-        SendOp::RegMr => WC_REG_MR,
     }
 }
 
@@ -153,8 +143,6 @@ fn is_allowed(kind: QpKind, op: SendOp) -> bool {
         SendOp::Send | SendOp::SendImm => true,
         SendOp::Write | SendOp::WriteImm => !kind.is_datagram(),
         SendOp::SendInv | SendOp::Read | SendOp::CmpSwap | SendOp::FetchAdd => kind.is_reliable(),
-        SendOp::LocalInv | SendOp::RegMr => !kind.is_datagram(),
-        SendOp::BindMw => false,
     }
 }
 
@@ -167,8 +155,6 @@ fn opcode(raw: u8) -> Option<SendOp> {
         abi::XROCE_WR_RDMA_READ => SendOp::Read,
         abi::XROCE_WR_ATOMIC_CMP_SWAP => SendOp::CmpSwap,
         abi::XROCE_WR_ATOMIC_FETCH_ADD => SendOp::FetchAdd,
-        abi::XROCE_WR_LOCAL_INV => SendOp::LocalInv,
-        abi::XROCE_WR_BIND_MW => SendOp::BindMw,
         abi::XROCE_WR_SEND_INV => SendOp::SendInv,
         _ => return None,
     })
@@ -203,16 +189,6 @@ pub(crate) fn decode_send(
             ah: u32_at(slot, at::AH),
             remote_qpn: u32_at(slot, at::REMOTE_QPN),
             remote_qkey: u32_at(slot, at::REMOTE_QKEY),
-            pkey_index: u16::try_from(u32_at(slot, at::PKEY_INDEX)).unwrap_or(u16::MAX),
-        };
-    } else if head.op == SendOp::BindMw {
-        head.bind = BindPart {
-            addr: u64_at(slot, at::BIND_ADDR),
-            length: u64_at(slot, at::BIND_LENGTH),
-            mr_lkey: u32_at(slot, at::BIND_MR_LKEY),
-            mw_rkey: u32_at(slot, at::BIND_MW_RKEY),
-            access: u32_at(slot, at::BIND_ACCESS),
-            new_rkey: u32_at(slot, at::BIND_NEW_RKEY),
         };
     } else {
         head.rdma = RdmaPart {
@@ -255,10 +231,6 @@ fn decode_list(
     head: &mut SendHead,
     list: &mut [Sge],
 ) -> Result<(), WcStatus> {
-    if matches!(head.op, SendOp::LocalInv | SendOp::BindMw | SendOp::RegMr) {
-        // No data, whatever the slot says.
-        return Ok(());
-    }
     if count > list.len() {
         return Err(WcStatus::LocQpOpErr);
     }
@@ -435,7 +407,6 @@ pub(crate) fn post_send(
         SendOpcode::RdmaRead => SendOp::Read,
         SendOpcode::AtomicCmpSwap => SendOp::CmpSwap,
         SendOpcode::AtomicFetchAdd => SendOp::FetchAdd,
-        SendOpcode::LocalInv => SendOp::LocalInv,
         _ => return Err(EINVAL),
     };
     // Inline data of a kernel user would have to be copied now; the device says it has none.
@@ -473,7 +444,6 @@ pub(crate) fn post_send(
             ah: ud.ah.data().number(),
             remote_qpn: ud.remote_qpn,
             remote_qkey: ud.remote_qkey,
-            pkey_index: ud.pkey_index,
         };
     }
     check_length(&head).map_err(|_| EINVAL)?;

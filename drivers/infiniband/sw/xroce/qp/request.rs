@@ -43,12 +43,6 @@ pub(crate) enum SendOp {
     CmpSwap,
     /// Fetch and add of 8 bytes.
     FetchAdd,
-    /// Invalidate the local key `imm`.
-    LocalInv,
-    /// Bind a memory window, see [`BindPart`].
-    BindMw,
-    /// Register a kernel user's fast memory region, see [`BindPart`].
-    RegMr,
 }
 
 /// The RDMA part of a send work request.
@@ -75,25 +69,6 @@ pub(crate) struct UdPart {
     pub(crate) remote_qpn: u32,
     /// Remote Q_Key; the QP's own is sent when the high bit is set.
     pub(crate) remote_qkey: u32,
-    /// Index in the P_Key table (GSI only).
-    pub(crate) pkey_index: u16,
-}
-
-/// The part of a memory window binding or a fast registration.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct BindPart {
-    /// First address of the window, or the new I/O virtual address of the region.
-    pub(crate) addr: u64,
-    /// Bytes.
-    pub(crate) length: u64,
-    /// Local key of the region under the window.
-    pub(crate) mr_lkey: u32,
-    /// The window's present remote key, or the region's present key.
-    pub(crate) mw_rkey: u32,
-    /// IB_ACCESS_* bits.
-    pub(crate) access: u32,
-    /// The key it gets.
-    pub(crate) new_rkey: u32,
 }
 
 /// A send work request without its gather list.
@@ -109,14 +84,12 @@ pub(crate) struct SendHead {
     pub(crate) solicited: bool,
     /// Wait for earlier READs and atomics.
     pub(crate) fence: bool,
-    /// Immediate data as the verbs carry it (big-endian bits), or a key to invalidate.
+    /// Immediate data as the verbs carry it (big-endian bits), or the remote key to invalidate.
     pub(crate) imm: u32,
     /// RDMA and atomics.
     pub(crate) rdma: RdmaPart,
     /// Datagrams.
     pub(crate) ud: UdPart,
-    /// Windows and fast registration.
-    pub(crate) bind: BindPart,
     /// Total bytes.
     pub(crate) length: u32,
     /// Elements in the gather list.

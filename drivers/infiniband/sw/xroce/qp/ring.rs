@@ -51,11 +51,6 @@ impl RingReader {
         &self.mem
     }
 
-    /// Number of slots.
-    pub(crate) fn entries(&self) -> u32 {
-        self.entries
-    }
-
     /// Index of the slot that [`RingReader::advance`] will pass.
     pub(crate) fn next(&self) -> u32 {
         self.next
@@ -66,8 +61,9 @@ impl RingReader {
         let producer = self.mem.load_acquire(abi::RING_USER_INDEX)?;
         let ready = producer.wrapping_sub(self.next);
         // What is not yet consumed in the eyes of user space counts as well: a producer that runs
-        // ahead of the published index by more than the ring overwrites slots in use.
-        if producer.wrapping_sub(self.published) > self.entries {
+        // ahead of the published index by more than the ring overwrites slots in use. One that went
+        // back behind what was copied is as wrong.
+        if producer.wrapping_sub(self.published) > self.entries || ready > self.entries {
             return Err(CorruptRing);
         }
         Ok(ready)

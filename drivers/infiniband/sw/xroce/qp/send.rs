@@ -7,7 +7,7 @@ use super::request::{filled, KernelQueue, SendHead, SendOp, Sge};
 use super::ring::{CorruptRing, RingReader};
 use crate::prelude::*;
 use crate::tx::{self, Av, BuildError, Path};
-use crate::{access, local, mr, mw, ud, wr};
+use crate::{access, local, ud, wr};
 use roce::requester::{
     Requester, RequesterConfig, RequesterEnv, RequesterStats, SendCompletion, SendWr, Transmit,
     Wqe,
@@ -327,16 +327,12 @@ impl RequesterEnv for SendEnv<'_> {
     }
 
     fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
-        let wqe = self.io.wqes.get(slot as usize).ok_or(WcStatus::LocQpOpErr)?;
-        if let Some(status) = wqe.broken {
-            return Err(status);
-        }
-        match wqe.head.op {
-            SendOp::LocalInv => mr::local_invalidate(self.qp, wqe.head.imm),
-            SendOp::BindMw => mw::bind(self.qp, &wqe.head.bind),
-            SendOp::RegMr => mr::fast_register(self.qp, &wqe.head.bind),
-            _ => Err(WcStatus::LocQpOpErr),
-        }
+        // Only broken requests are done locally: the device has no windows and no keys that could be
+        // invalidated.
+        let wqe = self.io.wqes.get(slot as usize);
+        Err(wqe
+            .and_then(|wqe| wqe.broken)
+            .unwrap_or(WcStatus::LocQpOpErr))
     }
 
     fn fatal(&mut self) {
@@ -435,6 +431,8 @@ impl SendSide {
     /// One run: everything that can be done now, within a budget.
     pub(crate) fn run(&mut self, qp: &WireQp) -> Run {
         let again = match qp.state() {
+            // What was begun is done: a datagram is, when its run ends.
+            QpState::Sqd if qp.kind.is_datagram() => Run::Idle,
             QpState::Rts | QpState::Sqd => {
                 if qp.kind.is_datagram() {
                     ud::run_send(qp, &mut self.io)
@@ -675,7 +673,6 @@ fn to_requester(wqe: &SendWqe) -> SendWr {
         SendOp::Read => Op::Read,
         SendOp::CmpSwap => Op::CmpSwap,
         SendOp::FetchAdd => Op::FetchAdd,
-        SendOp::LocalInv | SendOp::BindMw | SendOp::RegMr => Op::Local,
     };
     SendWr {
         wr_id: head.wr_id,
