@@ -13,6 +13,7 @@ use core::{
     },
     sync::atomic::{
         AtomicPtr,
+        AtomicUsize,
         Ordering, //
     },
 };
@@ -32,6 +33,9 @@ static PROCESS: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
 
 /// The module's queue for what runs in softirq. Null when there are no [`Services`].
 static BH: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
+
+/// Work items that exist. The queues must outlive them.
+static WORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// The process queue.
 pub(crate) fn queue() -> Option<NonNull<workqueue_struct>> {
@@ -124,9 +128,12 @@ impl Drop for Services {
         unsafe { bindings::xrdma_udp_exit() };
         for queue in [&BH, &PROCESS] {
             let wq = queue.swap(ptr::null_mut(), Ordering::AcqRel);
-            if !wq.is_null() {
-                // SAFETY: Ours since `start`. Every `Work` was cancelled by its drop, every deferred
-                // drop has been waited for, and no new one can come: the queue is no more to be had.
+            if WORKS.load(Ordering::Acquire) != 0 {
+                // Somebody has forgotten one and could still schedule it.
+                pr_err!("a work item outlives the module's work queues, which are leaked\n");
+            } else if !wq.is_null() {
+                // SAFETY: Ours since `start`. There is no `Work`, every deferred drop has been
+                // waited for, and no new one can come: the queue is no more to be had.
                 unsafe { bindings::xrdma_workqueue_destroy(wq) };
             }
         }
@@ -189,10 +196,10 @@ impl Work {
         // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. The queue
         // lives until `Services` is dropped, which the module does last.
         let ptr = unsafe { bindings::xrdma_work_alloc(wq, Some(call), f as *mut c_void, cookie) };
+        let ptr = NonNull::new(ptr).ok_or(ENOMEM)?;
+        WORKS.fetch_add(1, Ordering::Relaxed);
         // INVARIANT: Just allocated.
-        Ok(Self {
-            ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
-        })
+        Ok(Self { ptr })
     }
 
     /// Makes sure that the function starts at least once from now on; false when it was to start
@@ -216,6 +223,7 @@ impl Drop for Work {
     fn drop(&mut self) {
         // SAFETY: By the type invariant; nobody can schedule it any more, having no reference.
         unsafe { bindings::xrdma_work_free(self.ptr.as_ptr()) };
+        WORKS.fetch_sub(1, Ordering::Release);
     }
 }
 

@@ -4,10 +4,7 @@
 //!
 //! C header: `include/linux/netdevice.h`.
 
-use core::{
-    marker::PhantomData,
-    ptr::NonNull, //
-};
+use core::ptr::NonNull;
 use kernel::{
     error::from_err_ptr,
     prelude::*,
@@ -174,7 +171,6 @@ pub trait NetdevEvents: 'static {
 /// `ptr` is a registered notifier, owned by this value.
 pub struct NetdevNotifier {
     ptr: NonNull<bindings::xrdma_notifier>,
-    _not_send: PhantomData<()>,
 }
 
 // SAFETY: The registration is not tied to a thread.
@@ -196,7 +192,6 @@ impl NetdevNotifier {
         // INVARIANT: Just registered.
         Ok(Self {
             ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
-            _not_send: PhantomData,
         })
     }
 }

@@ -57,8 +57,8 @@ impl Route {
     ///
     /// # Errors
     ///
-    /// What the routing tables say (`ENETUNREACH`, `EHOSTUNREACH`, `EACCES`, `EINVAL` for a source
-    /// that is not ours); `EAFNOSUPPORT` when the families differ; `ENETDOWN` when the tunnel is
+    /// What the routing tables say (`ENETUNREACH`, also for an IPv4 source that is not ours,
+    /// `EHOSTUNREACH`, `EACCES`, `EINVAL`); `EAFNOSUPPORT` when the families differ; `ENETDOWN` when the tunnel is
     /// closed or has no socket of this family; `ENOMEM`.
     pub fn resolve(tunnel: &Tunnel, flow: &Flow) -> Result<Self> {
         // INVARIANT: No destination yet.
