@@ -68,19 +68,17 @@ fn is_on(side: &mut SendSide, qp: &WireQp) -> bool {
 
 /// Runs the send side of a QP with a peer on this host. `None`: the peer is elsewhere, so packets
 /// must be sent.
-pub(crate) fn run(
-    side: &mut SendSide,
-    qp: &WireQp,
-    now: u64,
-    budget: &mut Budget,
-) -> Option<Run> {
+pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budget) -> Option<Run> {
     if side.io.local.transfer.is_none() && !side.requester.in_flight() {
         side.io.local.on = is_on(side, qp);
     }
     if !side.io.local.on {
         return None;
     }
-    let peer = tables::get().and_then(|t| t.qps.get(side.dest_qpn));
+    // Who could never be connected to this QP is not even touched.
+    let peer = tables::get()
+        .and_then(|t| t.qps.get(side.dest_qpn))
+        .filter(|peer| peer.ns() == qp.ns() && answers(peer.kind, qp.kind));
     let mut held: Option<OwnerGuard<'_, RecvSide>> = None;
     let again = loop {
         if !fill(&mut side.requester, &mut side.io, qp) {
@@ -239,12 +237,7 @@ fn answers(responder: QpKind, requester: QpKind) -> bool {
 fn listens(peer: &WireQp, recv: &RecvSide, side: &SendSide, qp: &WireQp) -> bool {
     let av = side.path.av();
     let theirs = recv.path.av();
-    peer.ns() == qp.ns()
-        && answers(peer.kind, qp.kind)
-        && !matches!(
-            peer.state(),
-            QpState::Reset | QpState::Init | QpState::Err
-        )
+    !matches!(peer.state(), QpState::Reset | QpState::Init | QpState::Err)
         && recv.responder.dest_qpn() == qp.qpn
         && theirs.src == av.dst
         && theirs.dst == av.src
@@ -322,6 +315,9 @@ fn copy_chunk(
     let total = transfer.message.wr.data_len();
     let theirs = match plan {
         LocalPlan::Receive => {
+            if recv.io.current.is_orphan() {
+                return Err((LocalOutcome::ReceiveFault, None));
+            }
             let list = recv.io.current.list();
             if total > access::total(list) {
                 return Err((LocalOutcome::TooLong, None));
@@ -372,9 +368,7 @@ fn copy_inline(io: &SendIo, slot: u32, to: &End<'_>, at: u32, len: u32) -> Resul
     let mut done = 0;
     while done < len {
         let part = len.wrapping_sub(done).min(buffer.len() as u32);
-        let piece = buffer
-            .get_mut(..part as usize)
-            .ok_or(CopyFault::Source)?;
+        let piece = buffer.get_mut(..part as usize).ok_or(CopyFault::Source)?;
         let offset = at.wrapping_add(done);
         io.gather(0, slot, offset, piece)
             .map_err(|_| CopyFault::Source)?;

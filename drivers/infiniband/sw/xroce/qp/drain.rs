@@ -41,6 +41,9 @@ impl WireQp {
     pub(crate) fn start_drain(&self) {
         self.send.lock().requester.set_draining(true);
         self.kick_send();
+        if self.kind.is_datagram() {
+            self.event(QpEvent::SendQueueDrained);
+        }
     }
 
     /// Ends draining. The caller has set the state to RTS. Process context.

@@ -211,6 +211,15 @@ fn update(wire: &WireQp, new: &QpAttr, mask: Mask) {
             .update(access_of(new.access), new.min_rnr_timer);
         wire.kick_receive();
     }
+    if mask.contains(Mask::AV) && !wire.kind.is_datagram() {
+        // SQD: nothing is under way.
+        if let Ok(av) = address(wire, new) {
+            wire.send.lock().path.set(av);
+            wire.kick_send();
+            wire.recv.lock().path.set(av);
+            wire.kick_receive();
+        }
+    }
     let changed = mask.bits()
         & (Mask::TIMEOUT | Mask::RETRY_CNT | Mask::RNR_RETRY | Mask::MAX_QP_RD_ATOMIC).bits()
         != 0;

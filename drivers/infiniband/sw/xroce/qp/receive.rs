@@ -47,6 +47,11 @@ impl Current {
             .get(..self.head.num_sge as usize)
             .unwrap_or(&[])
     }
+
+    /// The XRC SRQ that it came from was destroyed: its buffers are the user's again.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.srq.as_ref().is_some_and(|srq| srq.is_dead())
+    }
 }
 
 /// The receive direction, as its owner sees it.
@@ -288,7 +293,7 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
         let current = &self.io.current;
-        if current.srq.as_ref().is_some_and(|srq| srq.is_dead()) {
+        if current.is_orphan() {
             return Err(ScatterError::Protection);
         }
         access::scatter(current.pd, current.list(), offset, data).map_err(|e| match e {
