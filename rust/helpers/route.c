@@ -37,8 +37,16 @@ static int xrdma_route4(struct sock *sk, struct xrdma_route *r)
 		.fl4_sport = htons(f->sport),
 		.fl4_dport = htons(XRDMA_UDP_PORT),
 	};
-	struct rtable *rt = ip_route_output_flow(sock_net(sk), &fl, sk);
+	struct rtable *rt;
 
+	/*
+	 * An address of another interface of this host: the local table has it
+	 * under that interface, where a look-up bound to ours does not find it.
+	 */
+	if (fl.flowi4_oif &&
+	    inet_addr_type(sock_net(sk), fl.daddr) == RTN_LOCAL)
+		fl.flowi4_oif = 0;
+	rt = ip_route_output_flow(sock_net(sk), &fl, sk);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
 	r->dst = &rt->dst;
