@@ -1,0 +1,90 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=240 debug
+# A device goes away while a program uses it: by name, with its net device, with
+# its namespace, with the module; and a program goes away while it sends.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+
+busy=$SELFTEST_BIN/selftest-busy
+log=$(mktemp)
+module=$(module_of "$TYPE")
+
+says() { grep -q "^$1" "$log"; }
+
+# start DEVICE...: a program that sends on one device, or from one to another.
+start() {
+	local args=() d
+	for d; do args+=("$d" "$(gid_index "$d" 10.7.0."${d#x}")") || return 1; done
+	: >"$log"
+	timeout -k 5 $((60 * SELFTEST_SLOW)) "$busy" "${args[@]}" >"$log" 2>&1 &
+	pid=$!
+	until_true 30 says ready || { cat "$log"; kill $pid; wait $pid; return 1; }
+}
+# ended: the program saw the end and closed everything.
+ended() {
+	wait $pid || { echo "exit status $?"; cat "$log"; return 1; }
+	says closed
+}
+fresh() { hosts_clean && hosts_up; }
+gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
+nothing_left() { ! rdma res show qp 2>/dev/null | grep -q 'comm selftest-busy'; }
+
+link_del() { # DEVICE...
+	fresh && start "$@" && in_host h1 rdma link del x1 && gone x1 && ended
+}
+netdev_del() {
+	fresh && start "$@" && ip -n h1 link del e1 && until_true 20 gone x1 && ended
+}
+netns_del() {
+	fresh && start "$@" && ip netns del h1 && until_true 20 gone x1 && ended
+}
+module_out() {
+	fresh && start "$@" && rmmod "$module" && gone x1 && gone x2 && ended && modprobe "$module"
+}
+killed() {
+	fresh && start "$@" || return 1
+	# The program is the child of timeout.
+	pkill -KILL -P $pid
+	wait $pid
+	until_true 20 nothing_left && in_host h1 rdma link del x1 && gone x1
+}
+link_down_up() {
+	fresh && start x1 x2 || return 1
+	ip -n h1 link set e1 down && ip -n h1 link set e1 up || return 1
+	in_host h1 rdma link del x1 && gone x1 && ended
+}
+again_at_once() {
+	local i
+	fresh || return 1
+	for ((i = 0; i < 10; i++)); do
+		in_host h1 rdma link del x1 && add_link h1 x1 e1 || return 1
+	done
+	wait_gid x1 10.7.0.1
+}
+load_loop() {
+	local i rounds=10
+	[ "$SELFTEST_SLOW" = 1 ] || rounds=4
+	hosts_clean || return 1
+	for ((i = 0; i < rounds; i++)); do
+		rmmod "$module" && modprobe "$module" || return 1
+		hosts_up && hosts_clean || return 1
+	done
+}
+
+load_module
+plan 11
+check "link del under local traffic" link_del x1
+check "link del under traffic on the wire" link_del x1 x2
+check "ip link del under local traffic" netdev_del x1
+check "ip link del under traffic on the wire" netdev_del x1 x2
+check "ip netns del under traffic" netns_del x1 x2
+check "rmmod under local traffic" module_out x1
+check "rmmod under traffic on the wire" module_out x1 x2
+check "kill -9 under traffic" killed x1 x2
+check "net device down and up under traffic" link_down_up
+check "link del and add, ten times at once" again_at_once
+check "load, use, unload" load_loop
+hosts_clean
+rm -f "$log"
+finish
