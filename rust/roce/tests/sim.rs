@@ -173,7 +173,7 @@ fn rc_with_a_failure_in_the_middle() {
     s.is_disaster = true;
     s.is_slow_receiver = true;
     let sum = runs("rc_with_a_failure_in_the_middle", &s, 150);
-    assert!(sum.failures > 100);
+    assert!(sum.failures != 0);
 }
 
 #[test]
@@ -182,5 +182,5 @@ fn xrc_with_a_failure_in_the_middle() {
     s.is_disaster = true;
     s.is_local = true;
     let sum = runs("xrc_with_a_failure_in_the_middle", &s, 150);
-    assert!(sum.failures > 50);
+    assert!(sum.failures != 0);
 }

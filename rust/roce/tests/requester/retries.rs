@@ -157,3 +157,22 @@ fn refusals() {
     h.nak(0, 0x40);
     assert_eq!(h.statuses(), []);
 }
+
+#[test]
+fn a_responder_that_is_not_ready_is_alive() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    for _ in 0..2 {
+        for _ in 0..3 {
+            h.numbers();
+            let t = h.requester.next_deadline().unwrap();
+            h.time(t);
+        }
+        h.numbers();
+        h.nak(0, 0x21);
+        let t = h.requester.next_deadline().unwrap();
+        h.time(t);
+    }
+    assert_eq!(h.numbers(), [0]);
+    assert_eq!(h.statuses(), []);
+}

@@ -115,3 +115,29 @@ fn repeated_atomics_are_executed_once() {
     // A repetition that is something else is not answered either.
     p.expect_silence(&Raw::new(0x13, PSN + 5).remote(RKEY_ATOMIC, VA_ATOMIC, 0));
 }
+
+#[test]
+fn read_repeated_while_it_is_answered_starts_over() {
+    let mut p = Peer::rc();
+    let read = Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1000);
+    p.send(&read);
+    p.responder.poll_response(0).unwrap();
+    p.responder.poll_response(0).unwrap();
+    p.send(&read);
+    let at: Vec<_> = p.answers().iter().map(|a| (a.opcode, a.psn)).collect();
+    let psn = |i| (PSN + i) & 0xff_ffff;
+    assert_eq!(
+        at,
+        [
+            (0x0d, psn(0)),
+            (0x0e, psn(1)),
+            (0x0e, psn(2)),
+            (0x0f, psn(3))
+        ]
+    );
+    // What is still to come needs no second run.
+    p.send(&Raw::new(0x0c, PSN + 4).remote(RKEY_READ, VA_READ, 1000));
+    p.responder.poll_response(0).unwrap();
+    p.send(&Raw::new(0x0c, PSN + 6).remote(RKEY_READ, VA_READ + 512, 488));
+    assert_eq!(p.answers().len(), 3);
+}
