@@ -14,20 +14,22 @@
 #include "services.h"
 
 /*
- * The payload of a packet, all of it in one piece: as the sender laid it out,
- * or as GSO and most drivers leave it, in one fragment behind the headers.
- * Others are copied together, and so are those whose pages a process may still
- * write to (splice(), vmsplice(), zero copy). NULL: no memory.
+ * The payload of a packet, all of it in one piece, in memory that nobody writes
+ * to any more: it is checked first and used afterwards. Linear data is the
+ * kernel's own. Fragments may be pages that a process still has mapped
+ * (splice(), MSG_ZEROCOPY, a packet socket's ring; not all of them are marked),
+ * so they are copied, unless they are a driver's receive buffer. NULL: no
+ * memory.
  */
 static const u8 *xrdma_rx_payload(struct sk_buff *skb)
 {
 	if (skb_is_nonlinear(skb)) {
 		const skb_frag_t *frag = &skb_shinfo(skb)->frags[0];
 
-		if (skb_headlen(skb) == sizeof(struct udphdr) &&
+		if (skb->pp_recycle && skb_frags_readable(skb) &&
+		    skb_headlen(skb) == sizeof(struct udphdr) &&
 		    skb_shinfo(skb)->nr_frags == 1 && !skb_has_frag_list(skb) &&
-		    skb_frags_readable(skb) && !skb_has_shared_frag(skb) &&
-		    !skb_zcopy(skb) &&
+		    !skb_has_shared_frag(skb) && !skb_zcopy(skb) &&
 		    !PageHighMem(skb_frag_page(frag)))
 			return skb_frag_address(frag);
 		if (skb_linearize(skb))

@@ -92,7 +92,8 @@ impl IbDevice {
         })
     }
 
-    /// Whether the net device of `port` can carry traffic. Any context.
+    /// Whether the net device of `port` can carry traffic. Process context: ib_core takes a lock that
+    /// softirq must not find held.
     pub fn port_state(&self, port: u32) -> PortState {
         // SAFETY: `self` is a device that exists.
         if unsafe { bindings::xrdma_ib_port_active(self.as_raw(), port) } {

@@ -35,7 +35,8 @@ impl TxSkb {
     /// A packet along `route` with `len` bytes of UDP payload, ICRC included. A stale route is looked
     /// up anew first. Any context but hard interrupt.
     ///
-    /// The payload is not initialised to anything in particular: the caller fills all of it.
+    /// The payload's bytes are whatever the allocator left there: the caller fills all of them, or
+    /// they go out.
     ///
     /// `None` when there is no memory or no route: to be taken as a packet that was lost.
     #[inline]
@@ -66,14 +67,14 @@ impl TxSkb {
     /// The UDP payload.
     #[inline]
     pub fn payload(&self) -> &[u8] {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant. The memory comes from C, where every byte has a value.
         unsafe { slice::from_raw_parts(self.payload.as_ptr(), self.len as usize) }
     }
 
     /// The UDP payload, to be written.
     #[inline]
     pub fn payload_mut(&mut self) -> &mut [u8] {
-        // SAFETY: By the type invariant.
+        // SAFETY: By the type invariant. The memory comes from C, where every byte has a value.
         unsafe { slice::from_raw_parts_mut(self.payload.as_ptr(), self.len as usize) }
     }
 
