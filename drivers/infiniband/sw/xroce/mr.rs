@@ -224,10 +224,11 @@ pub(crate) fn get_dma(
     )
 }
 
-/// `ibv_dereg_mr`: the key is refused from now on.
+/// `ibv_dereg_mr`: the key is refused from now on, and when it returns nobody reads or writes the
+/// memory any more, and its pages are not charged to the process. Process context, sleeps.
 pub(crate) fn dereg(mr: &Mr<Xroce>) -> Result {
-    if let Some(tables) = tables::get() {
-        drop(tables.mrs.remove(mr.data().number));
+    if let Some(region) = tables::get().and_then(|tables| tables.mrs.remove(mr.data().number)) {
+        Ref::retire(region);
     }
     Ok(())
 }
