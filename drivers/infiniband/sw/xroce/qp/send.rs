@@ -21,6 +21,11 @@ const MAX_UNDER_WAY: u32 = 128;
 /// pass on a virtual link holds 1000, for all connections together.
 const MAX_WINDOW_PACKETS: u32 = 384;
 
+/// Packets that are handed to the stack at a time. On a virtual link, what a process hands over is
+/// received by its peer in the same breath; with larger bursts that takes longer than softirqs may,
+/// and the rest waits for a thread that has to compete for the CPU.
+const BURST: usize = 16;
+
 /// Work requests that one run flushes at most.
 const FLUSH_BURST: u32 = 128;
 
@@ -506,6 +511,7 @@ impl SendSide {
     /// Builds and sends packets until the requester has none, or the budget is spent.
     fn transmit(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> Run {
         let mut batch = TxBatch::new();
+        let mut dropped = 0u32;
         let mut packets = 0u64;
         let mut bytes = 0u64;
         let mut again = Run::Idle;
@@ -536,7 +542,12 @@ impl SendSide {
                 None => Err(BuildError::NoMemory),
             };
             match built {
-                Ok(skb) => batch.push(skb),
+                Ok(skb) => {
+                    batch.push(skb);
+                    if batch.len() >= BURST {
+                        dropped = dropped.wrapping_add(batch.flush());
+                    }
+                }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
                 Err(BuildError::Fault) => {
                     let slot = transmit.payload.map_or(0, |p| p.slot);
@@ -560,7 +571,7 @@ impl SendSide {
         if packets > 0 {
             qp.device.count(Counter::SentPackets, packets);
             qp.device.count(Counter::SentBytes, bytes);
-            let dropped = batch.flush();
+            dropped = dropped.wrapping_add(batch.flush());
             if dropped > 0 {
                 qp.device.count(Counter::SendError, u64::from(dropped));
             }
