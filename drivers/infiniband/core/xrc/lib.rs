@@ -6,9 +6,13 @@
 //! ib_core destroys an XRC target QP with its last open handle. That is not what XRC promised: other
 //! processes of the domain receive through it. Here the QP on the wire is an object of the
 //! provider's, the *target*, that belongs to its [`Domain`]; every `ib_qp` of type `XRC_TGT` is only a
-//! [`View`] of one. `Documentation/xroce-xrc-lifetimes.rst` says why that works.
+//! [`View`] of one. `Documentation/infiniband/xroce-xrc-lifetimes.rst` says why that works.
 //!
 //! The crate knows ib_core and XRC and no packet: the provider's part is the trait [`Target`].
+//!
+//! - `domain.rs`: domains, the targets in them, and how views are opened and closed;
+//! - `life.rs`: when a target dies, as pure counting;
+//! - `views.rs`: who hears of a target's events.
 
 #![allow(unreachable_pub)]
 
