@@ -10,6 +10,12 @@
 //! - services that crate `kernel` lacks: locks for softirq and interrupt context, tables read
 //!   under RCU, sk_buffs, UDP tunnel sockets, routes, timers, pinned user memory.
 //!
+//! The first half has one file for each verbs object, `ops/` with the functions that ib_core calls,
+//! and `uverbs/` for what only processes need. Of the second, `rcu/` (tables and references),
+//! `owner.rs` (exclusive use without waiting), `ring.rs` (memory shared with a process), `mem/`
+//! (registered memory) and `net/` are what a reader wants first; `work.rs` starts and ends them all.
+//! C helpers are in `rust/helpers`, one file for each kernel subsystem.
+//!
 //! All `unsafe` code of the module is in this crate. What it exports is sound at any use by safe
 //! code: the crates above are compiled with `-Funsafe_code`.
 

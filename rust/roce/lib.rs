@@ -9,6 +9,13 @@
 //! slice access can fail, every loop is bounded by storage that the caller
 //! lent.
 //!
+//! - [`wire`]: one header a file, and [`wire::Packet`], a packet with its
+//!   headers checked against its opcode;
+//! - [`requester`] and [`responder`]: the two ends of a connection, for packets
+//!   and for delivery within a host; [`ud`]: datagrams; [`xrc`]: which SRQ;
+//! - [`psn`], [`opcode`], [`mtu`], [`icrc`], [`status`]: what both share;
+//! - [`window`], [`retry`], [`rnr`]: how much, how often, how long.
+//!
 //! The same files build in two worlds: under Kbuild (`--cfg kernel`), and as an
 //! ordinary cargo crate in which the tests, the simulator and the fuzz targets
 //! live.

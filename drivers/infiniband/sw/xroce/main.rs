@@ -2,10 +2,20 @@
 
 //! The soft-RoCE provider: an RDMA device (RoCEv2 over UDP) on any net device, with XRC.
 //!
-//! `Documentation/xroce-design.rst` has the picture. In short: ib_core's objects (`provider.rs` and the
-//! files named after the verbs objects) hold references to objects on the wire, which packets find by
-//! number (`tables.rs`); `qp/` drives the state machines of crate `roce` with work requests from the
-//! rings and packets from the UDP sockets.
+//! `Documentation/infiniband/xroce-design.rst` has the picture. ib_core's objects hold references to
+//! objects on the wire, which packets find by number; those drive the state machines of crate `roce`
+//! with work requests from the rings and packets from the UDP sockets.
+//!
+//! - The face of ib_core: `provider.rs` is the table of operations; `pd.rs`, `mr.rs`, `cq.rs`,
+//!   `srq.rs`, `ah.rs`, `port.rs` and `qp/{create,modify,query,destroy}.rs` implement them; `link.rs`
+//!   is `rdma link` and what happens to net devices.
+//! - Shared by all objects: `device.rs`, `tables.rs` (numbers), `limits.rs`, `counters.rs`.
+//! - Queue pairs at work: `qp/engine.rs` says who runs what and where, `qp/send.rs` and
+//!   `qp/receive.rs` are the two directions, `qp/drain.rs` their ends, `ud.rs` datagrams, `local.rs`
+//!   delivery within the host.
+//! - Formats and memory: `abi.rs` (layouts), `wr.rs` (decoding), `qp/request.rs` (what comes out),
+//!   `qp/ring.rs` (reading rings), `access.rs` (gather and scatter).
+//! - Packets: `rx.rs` in, `tx.rs` out.
 
 mod abi;
 mod access;
