@@ -52,6 +52,9 @@ struct Inner<T> {
     gone: bool,
 }
 
+/// Views that a target may have: an event is raised in all of them in one go, with interrupts off.
+const MAX_VIEWS: u32 = 1024;
+
 /// The next domain number; never used twice.
 static NEXT: Atomic<u64> = Atomic::new(1);
 
@@ -131,10 +134,13 @@ impl<T: Target> Domain<T> {
     }
 
     /// Opens an existing target by its number; EINVAL when the domain has none with it, as
-    /// `ibv_open_qp` has it. Process context.
+    /// `ibv_open_qp` has it, ENOMEM when too many have it open. Process context.
     pub fn open(self: &Arc<Self>, qpn: u32, handle: QpHandle) -> Result<(T, View<T>)> {
         let mut inner = self.inner.lock();
         let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
+        if entry.life.views() >= MAX_VIEWS {
+            return Err(ENOMEM);
+        }
         let view = entry.views.add(handle)?;
         if !entry.life.open() {
             entry.views.remove(view);

@@ -144,13 +144,8 @@ pub(crate) struct WireCq {
 }
 
 impl WireCq {
-    /// Puts a completion into the queue and raises its event. Any context; the caller holds no lock
-    /// that the handler of the event could want.
-    pub(crate) fn post(&self, completion: &Completion) {
-        self.post_from(completion, None);
-    }
-
-    /// As [`WireCq::post`], for a QP whose kernel user wants to find it in the completion.
+    /// Puts a completion into the queue and raises its event; `qp` is what a kernel user finds in it.
+    /// Any context; the caller holds no lock that the handler of the event could want.
     pub(crate) fn post_from(&self, completion: &Completion, qp: Option<&QpHandle>) {
         let raise = self.inner.lock().push(completion, qp);
         match raise {
@@ -403,6 +398,17 @@ pub(crate) fn create(
     })
 }
 
+/// Completions that a resize moves under the lock of the queue at a time.
+const MOVE_BURST: u32 = 256;
+
+/// How far a resize has come.
+struct Move {
+    /// Next completion of the old ring.
+    next: u32,
+    /// Completions in the new ring.
+    moved: u32,
+}
+
 /// `ibv_resize_cq`: the completions that wait move to the start of a new ring. EINVAL when they do
 /// not fit.
 pub(crate) fn resize(cq: &Cq<Xroce>, cqe: u32, udata: &mut Udata<'_, Xroce>) -> Result<u32> {
@@ -411,45 +417,80 @@ pub(crate) fn resize(cq: &Cq<Xroce>, cqe: u32, udata: &mut Udata<'_, Xroce>) -> 
     let ring = new_ring(entries)?;
     let mapping = udata.ucontext()?.map_ring(ring.clone())?;
     udata.write(&ring_response(&ring, &mapping, entries))?;
-    let old = {
-        let mut inner = data.wire.inner.lock();
-        inner.move_to(ring, entries)?
+    // One resize at a time.
+    let mut current = data.mapping.mapping.lock();
+    let mut progress = data.wire.inner.lock().begin_move(entries)?;
+    let old = loop {
+        let moved = data
+            .wire
+            .inner
+            .lock()
+            .move_some(&ring, entries, &mut progress)?;
+        if let Some(old) = moved {
+            break old;
+        }
     };
     // Freed without the lock. Mappings of the old ring stay until they are unmapped.
     drop(old);
-    let previous = data.mapping.mapping.lock().replace(mapping);
+    let previous = current.replace(mapping);
+    drop(current);
     drop(previous);
     Ok(entries)
 }
 
 impl Inner {
-    /// Moves everything to `ring`, under the lock; returns the old ring.
-    fn move_to(&mut self, ring: Arc<RingMem>, entries: u32) -> Result<Arc<RingMem>> {
+    /// Where a move to a ring with `entries` slots begins.
+    fn begin_move(&self, entries: u32) -> Result<Move> {
         let waiting = self.waiting();
         if waiting > self.entries || waiting > entries || self.overrun {
+            return Err(EINVAL);
+        }
+        Ok(Move {
+            next: self.producer.wrapping_sub(waiting),
+            moved: 0,
+        })
+    }
+
+    /// Moves some completions to `ring`, under the lock. When none is left the ring becomes the
+    /// queue's: returns the old one. Completions may be added to the old ring between two calls.
+    fn move_some(
+        &mut self,
+        ring: &Arc<RingMem>,
+        entries: u32,
+        progress: &mut Move,
+    ) -> Result<Option<Arc<RingMem>>> {
+        if self.overrun {
             return Err(EINVAL);
         }
         let Store::User(old) = &self.store else {
             return Err(EINVAL);
         };
-        let first = self.producer.wrapping_sub(waiting);
         let mut bytes = [0u8; abi::CQE_SIZE];
-        for i in 0..waiting {
-            let from = first.wrapping_add(i) & self.entries.wrapping_sub(1);
-            old.copy_out(slot_at(from), &mut bytes).map_err(|_| EINVAL)?;
-            ring.copy_in(slot_at(i), &bytes).map_err(|_| EINVAL)?;
+        for _ in 0..MOVE_BURST {
+            if progress.next == self.producer {
+                break;
+            }
+            // What comes meanwhile must fit as well; this also bounds the loop.
+            if progress.moved >= entries {
+                return Err(EINVAL);
+            }
+            let from = progress.next & self.entries.wrapping_sub(1);
+            old.copy_out(slot_at(from), &mut bytes)?;
+            ring.copy_in(slot_at(progress.moved), &bytes)?;
+            progress.next = progress.next.wrapping_add(1);
+            progress.moved = progress.moved.wrapping_add(1);
         }
-        let arm = old
-            .swap(abi::RING_ARM, abi::ARM_NONE)
-            .map_err(|_| EINVAL)?;
-        ring.store(abi::RING_ARM, arm).map_err(|_| EINVAL)?;
-        ring.store_release(abi::RING_KERNEL_INDEX, waiting)
-            .map_err(|_| EINVAL)?;
+        if progress.next != self.producer {
+            return Ok(None);
+        }
+        let arm = old.swap(abi::RING_ARM, abi::ARM_NONE)?;
+        ring.store(abi::RING_ARM, arm)?;
+        ring.store_release(abi::RING_KERNEL_INDEX, progress.moved)?;
         let old = old.clone();
-        self.store = Store::User(ring);
+        self.store = Store::User(ring.clone());
         self.entries = entries;
-        self.producer = waiting;
-        Ok(old)
+        self.producer = progress.moved;
+        Ok(Some(old))
     }
 }
 

@@ -72,11 +72,6 @@ impl WireDevice {
         core::str::from_utf8(&self.name).unwrap_or("xroce")
     }
 
-    /// Hardware address of the net device when the device was made.
-    pub(crate) fn mac(&self) -> [u8; 6] {
-        self.mac
-    }
-
     /// Completion vectors.
     pub(crate) fn comp_vectors(&self) -> u32 {
         self.comp_vectors

@@ -29,8 +29,6 @@ pub(crate) const MAX_SRQ_WR: u32 = 1 << 15;
 pub(crate) const MAX_MR: u32 = 1 << 19;
 /// Bytes of a memory region.
 pub(crate) const MAX_MR_SIZE: u64 = 1 << 40;
-/// Pages of a fast registration.
-pub(crate) const MAX_FAST_REG_PAGES: u32 = 512;
 /// Protection domains.
 pub(crate) const MAX_PD: u32 = 1 << 16;
 /// Address handles.

@@ -297,7 +297,10 @@ pub(crate) fn destroy(srq: &Srq<Xroce>) {
     let data = srq.data();
     data.wire.dead.store(1, Relaxed);
     if let Some(tables) = tables::get() {
-        drop(tables.srqs.remove(data.wire.srqn));
+        if let Some(srq) = tables.srqs.remove(data.wire.srqn) {
+            // A packet that found it just now may still be writing to its buffers.
+            Ref::retire(srq);
+        }
     }
     if let Some(ring) = &data.ring {
         let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);

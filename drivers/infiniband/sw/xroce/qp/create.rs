@@ -61,7 +61,6 @@ struct Queues {
 
 /// Everything that the parts of a create call need.
 struct Plan {
-    kind: QpKind,
     cap: QpCap,
     has_rq: bool,
     send_stride: u32,
@@ -125,6 +124,7 @@ pub(crate) fn create(
         data: QpData {
             wire,
             view: None,
+            _charge: None,
             _mappings: mappings,
         },
     })
@@ -140,14 +140,16 @@ fn create_tgt(
     let domain = init.xrcd.ok_or(EINVAL)?.data().domain();
     let asked = core::mem::take(&mut init.cap);
     if asked.max_send_wr == abi::XROCE_TGT_OPEN {
-        let (Tgt(wire), view) = domain.open(asked.max_recv_wr, handle)?;
+        let charge = Charge::new(&device.data().wire, Kind::Qp)?;
+        let (target, view) = domain.open(asked.max_recv_wr, handle)?;
+        let wire = target.wire;
         return Ok(CreatedQp {
             qp_num: wire.qpn,
-            // The target's first view stands for it in `rdma res`.
             tracked: false,
             data: QpData {
                 wire,
                 view: Some(view),
+                _charge: Some(charge),
                 _mappings: [None, None],
             },
         });
@@ -184,14 +186,30 @@ fn create_tgt(
         },
         charge,
     )?;
-    let view = domain.insert(qpn, Tgt(wire.clone()), views, handle)?;
+    // `rdma res` shows the target, as long as it lives, and none of its views.
+    let shown = device.track_qp(
+        QpType::XrcTgt,
+        qpn,
+        QpData {
+            wire: wire.clone(),
+            view: None,
+            _charge: None,
+            _mappings: [None, None],
+        },
+    )?;
+    let target = Tgt {
+        wire: wire.clone(),
+        _shown: Arc::new(shown, GFP_ACCOUNT)?,
+    };
+    let view = domain.insert(qpn, target, views, handle)?;
     reservation.publish(wire.clone());
     Ok(CreatedQp {
         qp_num: qpn,
-        tracked: true,
+        tracked: false,
         data: QpData {
             wire,
             view: Some(view),
+            _charge: None,
             _mappings: [None, None],
         },
     })
@@ -227,7 +245,6 @@ fn plan(kind: QpKind, init: &QpInitAttr<'_, Xroce>, user: bool) -> Result<Plan> 
         cap.max_recv_sge = asked.max_recv_sge.max(1);
     }
     Ok(Plan {
-        kind,
         has_rq,
         send_stride,
         recv_stride: wr::recv_stride(cap.max_recv_sge),

@@ -11,6 +11,7 @@ use rdma::qp::{
     DestroyCause,
     Qp, //
 };
+use rdma::restrack::TrackedQp;
 
 impl WireQp {
     /// Takes the QP out of the table and ends all it does; packets that found it before may still hold
@@ -31,11 +32,15 @@ impl WireQp {
 
 /// An XRC target, as its domain sees it.
 #[derive(Clone)]
-pub(crate) struct Tgt(pub(crate) Ref<WireQp>);
+pub(crate) struct Tgt {
+    pub(crate) wire: Ref<WireQp>,
+    /// Its entry in `rdma res`, which goes with the last copy of this: the domain's.
+    pub(crate) _shown: Arc<TrackedQp<Xroce>>,
+}
 
 impl xrc::Target for Tgt {
     fn end(&self) {
-        self.0.retire();
+        self.wire.retire();
     }
 }
 

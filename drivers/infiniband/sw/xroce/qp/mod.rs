@@ -143,11 +143,6 @@ impl WireQp {
         }
     }
 
-    /// The QP is being destroyed: from now on it behaves like a reset one, whatever happens.
-    pub(crate) fn set_stopped(&self) {
-        self.state.xchg(state::STOPPED, Full);
-    }
-
     /// The number in packets: 1 for the GSI QP.
     pub(crate) fn wire_qpn(&self) -> u32 {
         match self.kind {
@@ -210,6 +205,8 @@ pub(crate) struct QpData {
     pub(crate) wire: Ref<WireQp>,
     /// This QP is a view of an XRC target.
     pub(crate) view: Option<xrc::View<destroy::Tgt>>,
+    /// What a further view of an XRC target counts as.
+    pub(crate) _charge: Option<Charge>,
     /// Mappings of the rings; dropped with the QP.
     pub(crate) _mappings: [Option<rdma::uverbs::mmap::RingMapping>; 2],
 }

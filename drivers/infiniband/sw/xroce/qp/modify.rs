@@ -88,6 +88,9 @@ fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
         | access::REMOTE_WRITE
         | access::REMOTE_READ
         | access::REMOTE_ATOMIC
+        // Programs ask for all that exists; a FLUSH is refused when it comes.
+        | access::FLUSH_GLOBAL
+        | access::FLUSH_PERSISTENT
         | access::OPTIONAL;
     let bad = has(Mask::PORT) && attr.port != PORT
         || has(Mask::PKEY_INDEX) && attr.pkey_index != 0

@@ -4,9 +4,6 @@
 
 use rdma::qp as verbs;
 
-/// What [`super::WireQp`] stores once it is to be destroyed; reads as [`QpState::Reset`].
-pub(super) const STOPPED: u32 = 7;
-
 /// State of a queue pair; the numbers are those of `enum ib_qp_state`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
@@ -32,7 +29,7 @@ impl QpState {
     /// The state with number `raw`; one that does not exist reads as an error.
     pub(crate) fn from_raw(raw: u32) -> Self {
         match raw {
-            0 | STOPPED => QpState::Reset,
+            0 => QpState::Reset,
             1 => QpState::Init,
             2 => QpState::Rtr,
             3 => QpState::Rts,
@@ -104,11 +101,6 @@ impl QpKind {
     /// RC or either end of XRC.
     pub(crate) fn is_reliable(self) -> bool {
         matches!(self, QpKind::Rc | QpKind::XrcIni | QpKind::XrcTgt)
-    }
-
-    /// An end of XRC.
-    pub(crate) fn is_xrc(self) -> bool {
-        matches!(self, QpKind::XrcIni | QpKind::XrcTgt)
     }
 }
 
