@@ -84,21 +84,14 @@ pub(crate) fn gather(pd: u64, sges: &[Sge], offset: u32, out: &mut [u8]) -> Resu
 }
 
 /// Stores `data` in the list from `offset` on.
-pub(crate) fn scatter(
-    pd: u64,
-    sges: &[Sge],
-    offset: u32,
-    data: &[u8],
-) -> Result<(), ScatterError> {
+pub(crate) fn scatter(pd: u64, sges: &[Sge], offset: u32, data: &[u8]) -> Result<(), ScatterError> {
     let mut offset = offset;
     let mut data = data;
     while !data.is_empty() {
         let piece = locate(sges, offset).ok_or(ScatterError::TooLong)?;
         let sge = sges.get(piece.index).ok_or(ScatterError::TooLong)?;
         let len = (piece.len as usize).min(data.len());
-        let (now, rest) = data
-            .split_at_checked(len)
-            .ok_or(ScatterError::TooLong)?;
+        let (now, rest) = data.split_at_checked(len).ok_or(ScatterError::TooLong)?;
         match &sge.kernel {
             Some(kernel) => kernel.region().write(u64::from(piece.skip), now),
             None => with_sge(pd, sge, piece.skip, len as u32, true, |memory, at| {

@@ -68,9 +68,8 @@ impl Path {
     /// Whether the peer's address is one of this host, in the sender's network namespace. Softirq or
     /// process context.
     pub(crate) fn is_local(&mut self, tunnel: &Tunnel) -> bool {
-        self.route(tunnel).is_ok_and(|route| {
-            (route.still_valid() || route.refresh().is_ok()) && route.is_local()
-        })
+        self.route(tunnel)
+            .is_ok_and(|route| (route.still_valid() || route.refresh().is_ok()) && route.is_local())
     }
 }
 

@@ -17,6 +17,9 @@ use crate::tx::Av;
 /// bring new input as fast as this one handles it.
 const MAX_ROUNDS: u32 = 16;
 
+/// Packets that one run takes from a backlog.
+pub(crate) const BACKLOG_BURST: usize = 64;
+
 /// How much one run may do.
 pub(crate) struct Budget {
     /// Packets still to be built or messages still to be handled.
@@ -51,7 +54,7 @@ impl WireQp {
     /// Runs the send side, or makes its present owner run it again. Any context but NMI and hard
     /// interrupt.
     pub(crate) fn kick_send(&self) {
-        if self.run_send() {
+        if self.run_send(&mut None) {
             self.send_work.schedule();
         }
     }
@@ -76,7 +79,7 @@ impl WireQp {
         if self.state().is_error() {
             self.kick_receive();
         }
-        while self.run_send() {
+        while self.run_send(&mut None) {
             if rdma::work::signal_pending() {
                 self.send_work.schedule();
                 return;
@@ -85,15 +88,16 @@ impl WireQp {
         }
     }
 
-    /// Kicks the send side; true when work is left that nobody will do unless asked.
-    fn run_send(&self) -> bool {
+    /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
+    /// verified response, is taken unless somebody else owns the side.
+    fn run_send(&self, packet: &mut Option<RxSkb>) -> bool {
         let mut rounds = 0;
         let kick = self.send.kick(|side: &mut SendSide| {
             rounds += 1;
             if rounds > MAX_ROUNDS {
                 return Run::Again;
             }
-            side.run(self)
+            side.run(self, packet.take())
         });
         matches!(kick, Kick::Again)
     }
@@ -126,10 +130,18 @@ impl WireQp {
 
     /// Hands a verified response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: RxSkb) {
-        if self.responses.push(packet).is_err() {
-            self.device.count(Counter::Dropped, 1);
+        let mut packet = Some(packet);
+        let mut again = self.run_send(&mut packet);
+        if let Some(packet) = packet {
+            // Somebody else owns the side: leave the packet where the owner finds it.
+            if self.responses.push(packet).is_err() {
+                self.device.count(Counter::Dropped, 1);
+            }
+            again = self.run_send(&mut None);
         }
-        self.kick_send();
+        if again {
+            self.send_work.schedule();
+        }
     }
 
     /// Hands a verified request packet to the responder. Softirq.

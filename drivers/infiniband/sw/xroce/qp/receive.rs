@@ -2,7 +2,7 @@
 
 //! The receive direction of a queue pair: request packets in, memory written, answers out.
 
-use super::engine::{from_peer, Budget};
+use super::engine::{from_peer, Budget, BACKLOG_BURST};
 use super::request::{filled, KernelQueue, RecvHead, Sge, MAX_SGE};
 use super::ring::{CorruptRing, RingReader};
 use crate::prelude::*;
@@ -43,9 +43,7 @@ pub(crate) struct Current {
 impl Current {
     /// The scatter list.
     pub(crate) fn list(&self) -> &[Sge] {
-        self.sges
-            .get(..self.head.num_sge as usize)
-            .unwrap_or(&[])
+        self.sges.get(..self.head.num_sge as usize).unwrap_or(&[])
     }
 
     /// The XRC SRQ that it came from was destroyed: its buffers are the user's again.
@@ -132,8 +130,16 @@ impl RecvIo {
     fn count(&mut self, qp: &WireQp, stats: &ResponderStats) {
         let seen = &mut self.seen;
         for (now, before, counter) in [
-            (stats.duplicates, &mut seen.duplicates, Counter::DuplicateRequest),
-            (stats.out_of_sequence, &mut seen.out_of_sequence, Counter::OutOfSequence),
+            (
+                stats.duplicates,
+                &mut seen.duplicates,
+                Counter::DuplicateRequest,
+            ),
+            (
+                stats.out_of_sequence,
+                &mut seen.out_of_sequence,
+                Counter::OutOfSequence,
+            ),
             (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrSent),
         ] {
             let delta = now.wrapping_sub(*before);
@@ -502,22 +508,34 @@ impl RecvSide {
 
     fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
         let now = rdma::timer::now_ns();
-        // Bounded by the length of the backlog: what comes meanwhile marks the owner.
-        for _ in 0..qp.requests.len() {
-            match qp.requests.pop() {
-                Some(skb) => self.request(qp, &skb, now),
-                None => break,
-            }
-        }
-        if let Some(skb) = packet {
-            self.request(qp, &skb, now);
-        }
-        if self.stream(qp, now) {
+        let more = self.requests(qp, packet, now);
+        if self.stream(qp, now) || more {
             return Run::Again;
         }
         let (responder, mut env) = self.split(qp);
         responder.end_of_run(&mut env);
         Run::Idle
+    }
+
+    /// Handles the requests that wait, then `packet`. True when some are left for another run.
+    fn requests(&mut self, qp: &WireQp, packet: Option<RxSkb>, now: u64) -> bool {
+        for _ in 0..BACKLOG_BURST {
+            match qp.requests.pop() {
+                Some(skb) => self.request(qp, &skb, now),
+                None => {
+                    if let Some(skb) = packet {
+                        self.request(qp, &skb, now);
+                    }
+                    return false;
+                }
+            }
+        }
+        if let Some(skb) = packet {
+            if qp.requests.push(skb).is_err() {
+                qp.device.count(Counter::Dropped, 1);
+            }
+        }
+        true
     }
 
     /// Handles one request packet, which was verified.

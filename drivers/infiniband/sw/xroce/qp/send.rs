@@ -2,15 +2,14 @@
 
 //! The send direction of a connected queue pair: work requests in, packets out, completions.
 
-use super::engine::{from_peer, Budget};
+use super::engine::{from_peer, Budget, BACKLOG_BURST};
 use super::request::{filled, KernelQueue, SendHead, SendOp, Sge};
 use super::ring::{CorruptRing, RingReader};
 use crate::prelude::*;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{access, local, ud, wr};
 use roce::requester::{
-    Requester, RequesterConfig, RequesterEnv, RequesterStats, SendCompletion, SendWr, Transmit,
-    Wqe,
+    Requester, RequesterConfig, RequesterEnv, RequesterStats, SendCompletion, SendWr, Transmit, Wqe,
 };
 use roce::wire::Packet;
 
@@ -97,9 +96,7 @@ impl SendIo {
         let slot = slot as usize;
         let count = self.wqes.get(slot).map_or(0, |w| w.head.num_sge) as usize;
         let from = slot.wrapping_mul(self.max_sge);
-        self.sges
-            .get(from..from.wrapping_add(count))
-            .unwrap_or(&[])
+        self.sges.get(from..from.wrapping_add(count)).unwrap_or(&[])
     }
 
     /// Copies the next work request into `slot`'s arrays. A request that makes no sense comes back
@@ -159,7 +156,13 @@ impl SendIo {
     }
 
     /// Fills `out` from work request `slot`, wherever its data are.
-    pub(crate) fn gather(&self, pd: u64, slot: u32, offset: u32, out: &mut [u8]) -> Result<(), Fault> {
+    pub(crate) fn gather(
+        &self,
+        pd: u64,
+        slot: u32,
+        offset: u32,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
         let wqe = self.wqes.get(slot as usize).ok_or(Fault)?;
         match (wqe.head.inline_at, &self.queue) {
             (Some(at), SendQueue::User(ring)) => read_inline(ring, wqe, at, offset, out),
@@ -196,8 +199,16 @@ impl SendIo {
     fn count(&mut self, qp: &WireQp, stats: &RequesterStats) {
         let seen = &mut self.seen;
         for (now, before, counter) in [
-            (stats.retransmitted, &mut seen.retransmitted, Counter::Retransmit),
-            (stats.sequence_naks, &mut seen.sequence_naks, Counter::SequenceNak),
+            (
+                stats.retransmitted,
+                &mut seen.retransmitted,
+                Counter::Retransmit,
+            ),
+            (
+                stats.sequence_naks,
+                &mut seen.sequence_naks,
+                Counter::SequenceNak,
+            ),
             (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrReceived),
         ] {
             let delta = now.wrapping_sub(*before);
@@ -434,7 +445,7 @@ impl SendSide {
     }
 
     /// One run: everything that can be done now, within a budget.
-    pub(crate) fn run(&mut self, qp: &WireQp) -> Run {
+    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
         let again = match qp.state() {
             // What was begun is done: a datagram is, when its run ends.
             QpState::Sqd if qp.kind.is_datagram() => Run::Idle,
@@ -442,7 +453,7 @@ impl SendSide {
                 if qp.kind.is_datagram() {
                     ud::run_send(qp, &mut self.io)
                 } else {
-                    self.run_connected(qp)
+                    self.run_connected(qp, packet)
                 }
             }
             QpState::Sqe | QpState::Err => self.flush(qp),
@@ -463,11 +474,12 @@ impl SendSide {
         again
     }
 
-    fn run_connected(&mut self, qp: &WireQp) -> Run {
+    fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
         let now = rdma::timer::now_ns();
         let mut budget = Budget::new();
-        self.responses(qp, now);
-        if self.requester.next_deadline().is_some_and(|d| now >= d) {
+        let more = self.responses(qp, packet, now);
+        // An answer that waits may be the one that is missed.
+        if !more && self.requester.next_deadline().is_some_and(|d| now >= d) {
             let mut env = SendEnv {
                 qp,
                 io: &mut self.io,
@@ -481,31 +493,50 @@ impl SendSide {
         if let Some(deadline) = self.requester.next_deadline() {
             qp.timer.start_at(deadline);
         }
-        again
+        if more {
+            Run::Again
+        } else {
+            again
+        }
     }
 
-    /// Handles the responses that wait.
-    fn responses(&mut self, qp: &WireQp, now: u64) {
-        // Bounded by the length of the backlog: what comes meanwhile marks the owner.
-        for _ in 0..qp.responses.len() {
-            let Some(skb) = qp.responses.pop() else {
-                return;
-            };
-            if !from_peer(self.path.av(), &skb) {
-                qp.device.count(Counter::Unknown, 1);
-                continue;
+    /// Handles the responses that wait, then `packet`. True when some are left for another run.
+    fn responses(&mut self, qp: &WireQp, packet: Option<RxSkb>, now: u64) -> bool {
+        for _ in 0..BACKLOG_BURST {
+            match qp.responses.pop() {
+                Some(skb) => self.response(qp, &skb, now),
+                None => {
+                    if let Some(skb) = packet {
+                        self.response(qp, &skb, now);
+                    }
+                    return false;
+                }
             }
-            let Some(packet) = roce::wire::split_icrc(skb.payload())
-                .and_then(|(covered, _)| Packet::parse(covered).ok())
-            else {
-                continue;
-            };
-            let mut env = SendEnv {
-                qp,
-                io: &mut self.io,
-            };
-            self.requester.handle_response(&packet, now, &mut env);
         }
+        if let Some(skb) = packet {
+            if qp.responses.push(skb).is_err() {
+                qp.device.count(Counter::Dropped, 1);
+            }
+        }
+        true
+    }
+
+    /// Handles one response packet, which was verified.
+    fn response(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
+        if !from_peer(self.path.av(), skb) {
+            qp.device.count(Counter::Unknown, 1);
+            return;
+        }
+        let Some(packet) = roce::wire::split_icrc(skb.payload())
+            .and_then(|(covered, _)| Packet::parse(covered).ok())
+        else {
+            return;
+        };
+        let mut env = SendEnv {
+            qp,
+            io: &mut self.io,
+        };
+        self.requester.handle_response(&packet, now, &mut env);
     }
 
     /// Builds and sends packets until the requester has none, or the budget is spent.
@@ -618,11 +649,7 @@ impl SendSide {
 }
 
 /// Fetches work requests as long as there is room for them. False when the ring is corrupt.
-pub(crate) fn fill(
-    requester: &mut Requester<KVVec<Wqe>>,
-    io: &mut SendIo,
-    qp: &WireQp,
-) -> bool {
+pub(crate) fn fill(requester: &mut Requester<KVVec<Wqe>>, io: &mut SendIo, qp: &WireQp) -> bool {
     while requester.room() > 0 {
         let mut wqe = SendWqe::default();
         match io.fetch(qp, &mut wqe) {
