@@ -60,7 +60,7 @@ typedef void (*xrdma_call_fn)(void *fn, __u64 cookie);
 struct workqueue_struct *xrdma_workqueue_create(bool bh);
 void xrdma_workqueue_destroy(struct workqueue_struct *wq);
 void xrdma_workqueue_flush(struct workqueue_struct *wq);
-struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq,
+struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 				    xrdma_call_fn call, void *fn, __u64 cookie);
 bool xrdma_work_schedule(struct xrdma_work *w);
 bool xrdma_work_cancel(struct xrdma_work *w);

@@ -44,15 +44,22 @@ static void xrdma_work_run(struct work_struct *work)
 	w->call(w->fn, w->cookie);
 }
 
-/* INIT_WORK() is a macro; and the item must not move. */
-struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq,
+/*
+ * INIT_WORK() is a macro; and the item must not move. There are two of them,
+ * because each makes a lock class: one kind runs in softirq, the other with
+ * softirq on.
+ */
+struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 				    xrdma_call_fn call, void *fn, __u64 cookie)
 {
 	struct xrdma_work *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
 
 	if (!w)
 		return NULL;
-	INIT_WORK(&w->work, xrdma_work_run);
+	if (bh)
+		INIT_WORK(&w->work, xrdma_work_run);
+	else
+		INIT_WORK(&w->work, xrdma_work_run);
 	w->wq = wq;
 	w->call = call;
 	w->fn = fn;

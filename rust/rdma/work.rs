@@ -195,7 +195,9 @@ impl Work {
         }
         // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. The queue
         // lives until `Services` is dropped, which the module does last.
-        let ptr = unsafe { bindings::xrdma_work_alloc(wq, Some(call), f as *mut c_void, cookie) };
+        let ptr = unsafe {
+            bindings::xrdma_work_alloc(wq, kind == Kind::Bh, Some(call), f as *mut c_void, cookie)
+        };
         let ptr = NonNull::new(ptr).ok_or(ENOMEM)?;
         WORKS.fetch_add(1, Ordering::Relaxed);
         // INVARIANT: Just allocated.
