@@ -267,8 +267,11 @@ fn push_user(
     if producer.wrapping_sub(consumer) >= entries {
         return None;
     }
-    ring.copy_in(slot_at(slot), &completion.to_bytes(rdma::timer::now_raw_ns()))
-        .ok()?;
+    ring.copy_in(
+        slot_at(slot),
+        &completion.to_bytes(rdma::timer::now_raw_ns()),
+    )
+    .ok()?;
     ring.store_release(abi::RING_KERNEL_INDEX, producer.wrapping_add(1))
         .ok()?;
     // Against the user, who arms and then looks at the index again: one of us sees the other.

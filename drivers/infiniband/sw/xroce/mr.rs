@@ -204,11 +204,7 @@ fn check_access(flags: u32) -> Result {
 }
 
 /// The region that covers all kernel memory, for kernel users.
-pub(crate) fn get_dma(
-    pd: &Pd<Xroce>,
-    flags: u32,
-    memory: KernelAddr,
-) -> Result<CreatedMr<MrData>> {
+pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32, memory: KernelAddr) -> Result<CreatedMr<MrData>> {
     let flags = flags & !access::OPTIONAL;
     if flags & !SUPPORTED != 0 {
         return Err(eopnotsupp());

@@ -59,8 +59,7 @@ pub(crate) use rdma::{
         TxBatch,
         TxSkb, //
     },
-    new_spinlock_bh,
-    new_spinlock_irq,
+    new_spinlock_bh, new_spinlock_irq,
     owner::{
         Kick,
         Owner,

@@ -228,11 +228,7 @@ impl Provider for Xroce {
         mr::reg_user(pd, region)
     }
 
-    fn get_dma_mr(
-        pd: &Pd<Self>,
-        access: u32,
-        memory: KernelAddr,
-    ) -> Result<CreatedMr<MrData>> {
+    fn get_dma_mr(pd: &Pd<Self>, access: u32, memory: KernelAddr) -> Result<CreatedMr<MrData>> {
         mr::get_dma(pd, access, memory)
     }
 
@@ -295,10 +291,7 @@ impl Provider for Xroce {
         srq::post(srq, wr)
     }
 
-    fn alloc_xrcd(
-        device: &Device<Self>,
-        _udata: Option<&mut Udata<'_, Self>>,
-    ) -> Result<XrcdData> {
+    fn alloc_xrcd(device: &Device<Self>, _udata: Option<&mut Udata<'_, Self>>) -> Result<XrcdData> {
         Ok(XrcdData {
             _charge: Charge::new(&device.data().wire, Kind::Xrcd)?,
             domain: xrc::Domain::new(limits::MAX_TGT_PER_DOMAIN)?,

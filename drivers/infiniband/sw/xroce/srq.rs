@@ -124,12 +124,7 @@ impl WireSrq {
 }
 
 impl Inner {
-    fn take(
-        &mut self,
-        max_sge: u32,
-        head: &mut RecvHead,
-        sges: &mut [Sge],
-    ) -> Result<(), Taken> {
+    fn take(&mut self, max_sge: u32, head: &mut RecvHead, sges: &mut [Sge]) -> Result<(), Taken> {
         match &mut self.queue {
             Queue::User(ring) => {
                 match ring.available() {

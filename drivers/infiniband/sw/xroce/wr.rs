@@ -234,8 +234,7 @@ fn decode_list(
     if count > list.len() {
         return Err(WcStatus::LocQpOpErr);
     }
-    head.length =
-        read_list(slot, abi::SEND_SLOT_HDR, count, list).ok_or(WcStatus::LocLenErr)?;
+    head.length = read_list(slot, abi::SEND_SLOT_HDR, count, list).ok_or(WcStatus::LocLenErr)?;
     head.num_sge = count as u32;
     Ok(())
 }
@@ -300,9 +299,7 @@ pub(crate) fn copy_recv(
 
 /// Distance between the slots of a send ring.
 pub(crate) fn send_stride(max_sge: u32, max_inline: u32) -> u32 {
-    let data = max_sge
-        .saturating_mul(abi::SGE_SIZE as u32)
-        .max(max_inline);
+    let data = max_sge.saturating_mul(abi::SGE_SIZE as u32).max(max_inline);
     align(
         (abi::SEND_SLOT_HDR as u32).saturating_add(data),
         abi::SEND_SLOT_ALIGN,

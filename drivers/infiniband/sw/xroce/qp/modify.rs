@@ -94,8 +94,7 @@ fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
         | access::OPTIONAL;
     let bad = has(Mask::PORT) && attr.port != PORT
         || has(Mask::PKEY_INDEX) && attr.pkey_index != 0
-        || has(Mask::PATH_MTU)
-            && (attr.path_mtu == 0 || attr.path_mtu > wire.device.mtu().bytes())
+        || has(Mask::PATH_MTU) && (attr.path_mtu == 0 || attr.path_mtu > wire.device.mtu().bytes())
         || has(Mask::TIMEOUT) && attr.timeout > 31
         || has(Mask::RETRY_CNT) && attr.retry_cnt > 7
         || has(Mask::RNR_RETRY) && attr.rnr_retry > 7
