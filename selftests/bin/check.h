@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Checks and waiting, for programs in C that consist of named cases. The first
+ * check that does not hold ends the program with its place and text.
+ */
+#ifndef SELFTEST_CHECK_H
+#define SELFTEST_CHECK_H
+
+#include <poll.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+#define CHECK(cond)							\
+	do {								\
+		errno = 0;						\
+		if (!(cond))						\
+			check_failed(__FILE__, __LINE__, #cond);	\
+	} while (0)
+
+static inline void check_failed(const char *file, int line, const char *what)
+{
+	printf("%s:%d: %s is not so (errno %d, %s)\n", file, line, what, errno,
+	       strerror(errno));
+	fflush(stdout);
+	_exit(1);
+}
+
+/* A point in time, seconds; the debug kernel makes everything slow. */
+static inline double deadline(double seconds)
+{
+	const char *slow = getenv("SELFTEST_SLOW");
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9 + seconds * (slow ? atoi(slow) : 1);
+}
+
+static inline int is_past(double end)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9 > end;
+}
+
+/* The next completion of CQ; what ibv_poll_cq() returned, 0 after 20 s. */
+static inline int next_wc(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	double end = deadline(20);
+	int n;
+
+	while (!(n = ibv_poll_cq(cq, 1, wc)) && !is_past(end))
+		usleep(10);
+	return n;
+}
+
+/* Is FD readable within SECONDS? */
+static inline int readable(int fd, double seconds)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	double end = deadline(seconds);
+
+	while (poll(&p, 1, 100) != 1)
+		if (is_past(end))
+			return 0;
+	return 1;
+}
+
+/* Waits for asynchronous event TYPE; skips others. The element is in EV. */
+static inline int next_event(struct ibv_context *ctx, int type,
+			     struct ibv_async_event *ev)
+{
+	while (readable(ctx->async_fd, 20)) {
+		if (ibv_get_async_event(ctx, ev))
+			return 0;
+		ibv_ack_async_event(ev);
+		if ((int)ev->event_type == type)
+			return 1;
+	}
+	return 0;
+}
+
+struct check_case {
+	const char *name;
+	void (*run)(void);
+};
+
+/* Lists the cases of CASES, or runs the one called NAME. */
+static inline int run_case(const struct check_case *cases, const char *name)
+{
+	for (; cases->name; cases++) {
+		if (!name) {
+			printf("%s\n", cases->name);
+		} else if (!strcmp(name, cases->name)) {
+			cases->run();
+			return 0;
+		}
+	}
+	return name ? 2 : 0;
+}
+
+#endif /* SELFTEST_CHECK_H */

@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Verbs at their edges, through the library's own calls: what pyverbs hides or
+ * does not have.
+ *
+ *   verbs                                     lists the cases
+ *   verbs CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
+ *
+ * The two ends of a connection are on the two devices, or both on the first.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sys/fsuid.h>
+
+#include "check.h"
+
+static const char *device[2];
+static int gid_index[2];
+
+/* The ends of the connection of a case. */
+static struct end a, b;
+
+static void make_ends(void)
+{
+	make_end(&a, device[0], gid_index[0]);
+	make_end(&b, device[1], gid_index[1]);
+}
+
+static void join(void)
+{
+	connect_end(&a, &b);
+	connect_end(&b, &a);
+}
+
+static void make_pair(void)
+{
+	make_ends();
+	join();
+}
+
+static void free_end(struct end *e)
+{
+	CHECK(!ibv_destroy_qp(e->qp));
+	CHECK(!ibv_destroy_cq(e->cq));
+	CHECK(!ibv_dereg_mr(e->mr));
+	CHECK(!ibv_dealloc_pd(e->pd));
+	CHECK(!ibv_close_device(e->ctx));
+	free(e->buf);
+}
+
+static void free_pair(void)
+{
+	free_end(&a);
+	free_end(&b);
+}
+
+/* Puts another QP, of queues as CAP says, in the place of E's. */
+static void replace_qp(struct end *e, enum ibv_qp_type type, struct ibv_cq *send_cq,
+		       struct ibv_qp_cap *cap)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = type, .send_cq = send_cq, .recv_cq = e->cq, .cap = *cap,
+	};
+
+	CHECK(!ibv_destroy_qp(e->qp));
+	e->qp = ibv_create_qp(e->pd, &init);
+	CHECK(e->qp);
+	*cap = init.cap;
+}
+
+static int send_flagged(struct end *e, uint64_t id, uint32_t length, int flags)
+{
+	struct ibv_sge sge = { (uintptr_t)e->buf, length, e->mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = id, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND, .send_flags = flags,
+	};
+	struct ibv_send_wr *bad = NULL;
+	int err = ibv_post_send(e->qp, &wr, &bad);
+
+	if (err)
+		CHECK(bad == &wr);
+	return err;
+}
+
+static void set_state(struct end *e, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+
+	CHECK(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE));
+}
+
+/* The next completion of CQ is WR ID, with STATUS. */
+static void expect_wc(struct ibv_cq *cq, uint64_t id, enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	CHECK(next_wc(cq, &wc) == 1);
+	if (wc.wr_id != id || wc.status != status)
+		printf("WR %llu: %s\n", (unsigned long long)wc.wr_id,
+		       ibv_wc_status_str(wc.status));
+	CHECK(wc.wr_id == id);
+	CHECK(wc.status == status);
+}
+
+/* One checked message from A to B. */
+static void message(uint64_t id, int flags)
+{
+	memset(a.buf, (uint8_t)id, 64);
+	memset(b.buf + PAIR_SIZE, (uint8_t)~id, 64);
+	CHECK(!post_receive(&b, id));
+	CHECK(!send_flagged(&a, id, 64, flags));
+	expect_wc(b.cq, id, IBV_WC_SUCCESS);
+	CHECK(!memcmp(b.buf + PAIR_SIZE, a.buf, 64));
+}
+
+/* Nothing may be posted in RESET; receives may from INIT on. */
+static void post_states(void)
+{
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+
+	make_ends();
+	CHECK(post_receive(&a, 1) == EINVAL);
+	CHECK(send_flagged(&a, 1, 64, 0) == EINVAL);
+	CHECK(!ibv_modify_qp(a.qp, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX |
+			     IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	CHECK(!post_receive(&a, 1));
+	free_pair();
+}
+
+/* A QP that asked for no inline data has some; it is taken when it is posted. */
+static void inline_unasked(void)
+{
+	struct ibv_qp_cap cap = { 4, 4, 1, 1, 0 };
+
+	make_ends();
+	replace_qp(&a, IBV_QPT_RC, a.cq, &cap);
+	CHECK(cap.max_inline_data >= 16);
+	join();
+	strcpy((char *)a.buf, "as posted");
+	CHECK(!send_flagged(&a, 1, 16, IBV_SEND_INLINE | IBV_SEND_SIGNALED));
+	strcpy((char *)a.buf, "too late!");
+	CHECK(!post_receive(&b, 2));
+	expect_wc(b.cq, 2, IBV_WC_SUCCESS);
+	expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+	CHECK(!strcmp((char *)b.buf + PAIR_SIZE, "as posted"));
+	CHECK(send_flagged(&a, 3, cap.max_inline_data + 1, IBV_SEND_INLINE) == EINVAL);
+	free_pair();
+}
+
+/* What a full or wrong post says, and which request it blames. */
+static void bad_posts(void)
+{
+	struct ibv_sge many[64] = { 0 };
+	struct ibv_recv_wr wrong = { .sg_list = many, .num_sge = 64 };
+	struct ibv_recv_wr good = { .next = &wrong };
+	struct ibv_recv_wr *bad = NULL;
+	struct ibv_send_wr too_long = { .sg_list = many, .num_sge = 64, .opcode = IBV_WR_SEND };
+	struct ibv_send_wr unknown = { .opcode = 99 };
+	struct ibv_send_wr *bad_send = NULL;
+	struct ibv_qp_cap cap = { 4, 4, 1, 1, 0 };
+	uint32_t i;
+	int err;
+
+	make_ends();
+	replace_qp(&a, IBV_QPT_RC, a.cq, &cap);
+	join();
+	for (i = 0; !(err = send_flagged(&a, i, 64, 0)); i++)
+		CHECK(i < cap.max_send_wr);
+	CHECK(err == ENOMEM);
+	CHECK(i == cap.max_send_wr);
+	for (i = 0; !(err = post_receive(&a, i)); i++)
+		CHECK(i < cap.max_recv_wr);
+	CHECK(err == ENOMEM);
+	CHECK(i == cap.max_recv_wr);
+	CHECK(ibv_post_recv(b.qp, &good, &bad) == EINVAL);
+	CHECK(bad == &wrong);
+	CHECK(ibv_post_send(b.qp, &too_long, &bad_send) == EINVAL);
+	CHECK(bad_send == &too_long);
+	CHECK(ibv_post_send(b.qp, &unknown, &bad_send) != 0);
+	CHECK(bad_send == &unknown);
+	free_pair();
+}
+
+/* Puts CQ in the place of E's, with a QP for it. */
+static void replace_cq(struct end *e, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .send_cq = cq, .recv_cq = cq, .cap = { 8, 8, 1, 1, 0 },
+	};
+
+	CHECK(cq);
+	CHECK(!ibv_destroy_qp(e->qp));
+	CHECK(!ibv_destroy_cq(e->cq));
+	e->cq = cq;
+	e->qp = ibv_create_qp(e->pd, &init);
+	CHECK(e->qp);
+}
+
+/* Completions that wait when a CQ is resized are still there afterwards. */
+static void resize_with_content(void)
+{
+	struct ibv_wc wc;
+	int i;
+
+	make_ends();
+	replace_cq(&b, ibv_create_cq(b.ctx, 4, NULL, NULL, 0));
+	join();
+	for (i = 0; i < 4; i++)
+		CHECK(!post_receive(&b, i));
+	for (i = 0; i < 4; i++)
+		CHECK(!send_flagged(&a, 10 + i, 64, IBV_SEND_SIGNALED));
+	/* A send that has completed was received: four wait at B. */
+	for (i = 0; i < 4; i++)
+		expect_wc(a.cq, 10 + i, IBV_WC_SUCCESS);
+	CHECK(ibv_resize_cq(b.cq, 1) == EINVAL);
+	expect_wc(b.cq, 0, IBV_WC_SUCCESS);
+	CHECK(!ibv_resize_cq(b.cq, 64));
+	CHECK(b.cq->cqe >= 64);
+	for (i = 1; i < 4; i++)
+		expect_wc(b.cq, i, IBV_WC_SUCCESS);
+	CHECK(ibv_poll_cq(b.cq, 1, &wc) == 0);
+	message(20, 0);
+	CHECK(!ibv_resize_cq(b.cq, 2));
+	message(21, 0);
+	CHECK(ibv_resize_cq(b.cq, 0) == EINVAL);
+	free_pair();
+}
+
+/* An armed CQ tells of the first completion, also when it was resized since. */
+static void resize_while_armed(void)
+{
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq, *from;
+	void *context;
+
+	make_ends();
+	channel = ibv_create_comp_channel(b.ctx);
+	CHECK(channel);
+	cq = ibv_create_cq(b.ctx, 8, &a, channel, 0);
+	replace_cq(&b, cq);
+	join();
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	CHECK(!ibv_resize_cq(cq, 128));
+	message(1, 0);
+	CHECK(readable(channel->fd, 20));
+	CHECK(!ibv_get_cq_event(channel, &from, &context));
+	CHECK(from == cq && context == &a);
+	ibv_ack_cq_events(cq, 1);
+
+	/* Armed for solicited ones only: an ordinary message is not told. */
+	CHECK(!ibv_req_notify_cq(cq, 1));
+	message(2, 0);
+	CHECK(poll(&(struct pollfd){ .fd = channel->fd, .events = POLLIN }, 1, 100) == 0);
+	message(3, IBV_SEND_SOLICITED);
+	CHECK(readable(channel->fd, 20));
+	CHECK(!ibv_get_cq_event(channel, &from, &context));
+	ibv_ack_cq_events(cq, 1);
+	/* One arm, one event. */
+	message(4, IBV_SEND_SOLICITED);
+	CHECK(poll(&(struct pollfd){ .fd = channel->fd, .events = POLLIN }, 1, 100) == 0);
+	free_pair();
+	CHECK(!ibv_destroy_comp_channel(channel));
+}
+
+/* What has completed and nobody has polled is more than the CQ holds. */
+static void overrun(void)
+{
+	struct ibv_async_event ev;
+	struct ibv_cq *small;
+	struct ibv_wc wc;
+	int i, n;
+
+	make_ends();
+	small = ibv_create_cq(a.ctx, 2, NULL, NULL, 0);
+	CHECK(small);
+	replace_qp(&a, IBV_QPT_RC, small, &(struct ibv_qp_cap){ 16, 16, 1, 1, 0 });
+	join();
+	for (i = 0; i < 8; i++)
+		CHECK(!post_receive(&b, i));
+	for (i = 0; i < 8; i++)
+		CHECK(!send_flagged(&a, i, 64, IBV_SEND_SIGNALED));
+	CHECK(next_event(a.ctx, IBV_EVENT_CQ_ERR, &ev));
+	CHECK(ev.element.cq == small);
+	for (i = 0; (n = ibv_poll_cq(small, 1, &wc)) == 1; i++)
+		CHECK(i < 8);
+	CHECK(n < 0 && i == small->cqe);
+	/* The device goes on: another pair. */
+	make_pair();
+	message(1, IBV_SEND_SIGNALED);
+	free_pair();
+}
+
+static void create_cq_refused(void)
+{
+	struct ibv_device_attr attr;
+	struct ibv_context *ctx = open_device(device[0]);
+
+	CHECK(!ibv_query_device(ctx, &attr));
+	CHECK(!ibv_create_cq(ctx, 0, NULL, NULL, 0) && errno == EINVAL);
+	CHECK(!ibv_create_cq(ctx, attr.max_cqe + 1, NULL, NULL, 0) && errno == EINVAL);
+	CHECK(!ibv_create_cq(ctx, 1, NULL, NULL, 1000) && errno == EINVAL);
+	CHECK(!ibv_close_device(ctx));
+}
+
+/* In the error state whatever is posted comes back flushed. */
+static void flush_in_error(void)
+{
+	make_pair();
+	CHECK(!post_receive(&b, 1));
+	set_state(&b, IBV_QPS_ERR);
+	expect_wc(b.cq, 1, IBV_WC_WR_FLUSH_ERR);
+	CHECK(!post_receive(&b, 2));
+	expect_wc(b.cq, 2, IBV_WC_WR_FLUSH_ERR);
+	CHECK(!send_flagged(&b, 3, 64, IBV_SEND_SIGNALED));
+	expect_wc(b.cq, 3, IBV_WC_WR_FLUSH_ERR);
+	/* Flushed is completed, signaled or not. */
+	CHECK(!send_flagged(&b, 4, 64, 0));
+	expect_wc(b.cq, 4, IBV_WC_WR_FLUSH_ERR);
+	free_pair();
+}
+
+/* RESET forgets everything; the QP can be connected again. */
+static void reconnect(void)
+{
+	struct ibv_wc wc;
+	int i;
+
+	make_pair();
+	for (i = 0; i < 3; i++) {
+		message(10 * i, IBV_SEND_SIGNALED);
+		expect_wc(a.cq, 10 * i, IBV_WC_SUCCESS);
+		CHECK(!post_receive(&b, 10 * i + 1));
+		set_state(&a, IBV_QPS_RESET);
+		set_state(&b, IBV_QPS_RESET);
+		CHECK(post_receive(&b, 1) == EINVAL);
+		join();
+		/* Posted before the reset: neither used nor flushed. */
+		CHECK(ibv_poll_cq(b.cq, 1, &wc) == 0);
+	}
+	free_pair();
+}
+
+/* A process that changed its credentials still gets its requests done. */
+static void other_credentials(void)
+{
+	make_pair();
+	setfsuid(1000);
+	message(1, IBV_SEND_SIGNALED);
+	expect_wc(a.cq, 1, IBV_WC_SUCCESS);
+	setfsuid(0);
+	free_pair();
+}
+
+/* A peer that writes until it meets an error. */
+struct writer {
+	uint8_t *from, *to;
+	struct ibv_mr *source;
+	uint32_t length, rkey;
+	long done;
+	int errors, flushed;
+};
+
+static void *write_on(void *arg)
+{
+	struct writer *w = arg;
+	long posted = 0, completed = 0;
+	struct ibv_wc wc;
+
+	while (!w->errors || completed < posted) {
+		struct ibv_sge sge = { (uintptr_t)w->from, w->length, w->source->lkey };
+		struct ibv_send_wr *bad, wr = {
+			.wr_id = posted, .sg_list = &sge, .num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { (uintptr_t)w->to, w->rkey },
+		};
+
+		if (!w->errors && posted - completed < 8) {
+			CHECK(!ibv_post_send(a.qp, &wr, &bad));
+			posted++;
+			continue;
+		}
+		CHECK(next_wc(a.cq, &wc) == 1);
+		CHECK(wc.wr_id == (uint64_t)completed);
+		completed++;
+		if (wc.status == IBV_WC_SUCCESS) {
+			CHECK(!w->errors);
+			__atomic_add_fetch(&w->done, 1, __ATOMIC_SEQ_CST);
+		} else if (wc.status == IBV_WC_REM_ACCESS_ERR) {
+			CHECK(!w->errors);
+			w->errors++;
+		} else {
+			CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && w->errors);
+			w->flushed++;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * A region goes while the peer writes to it: the peer sees successes, one
+ * remote access error, flushes. Once dereg has returned nothing is written.
+ */
+static void dereg_under_writes(void)
+{
+	struct writer w = { .length = 1 << 18 };
+	struct ibv_async_event ev;
+	struct ibv_mr *target;
+	pthread_t thread;
+	uint32_t n;
+	int round;
+
+	w.from = aligned_alloc(4096, w.length);
+	w.to = aligned_alloc(4096, w.length);
+	CHECK(w.from && w.to);
+	memset(w.from, 0x5a, w.length);
+	for (round = 0; round < 8; round++) {
+		make_pair();
+		w.source = ibv_reg_mr(a.pd, w.from, w.length, 0);
+		target = ibv_reg_mr(b.pd, w.to, w.length,
+				    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+		CHECK(w.source && target);
+		w.rkey = target->rkey;
+		w.done = w.errors = w.flushed = 0;
+		CHECK(!pthread_create(&thread, NULL, write_on, &w));
+		while (__atomic_load_n(&w.done, __ATOMIC_SEQ_CST) < 3 * round)
+			usleep(10);
+		CHECK(!ibv_dereg_mr(target));
+		memset(w.to, 0xa5, w.length);
+		CHECK(!pthread_join(thread, NULL));
+		CHECK(w.errors == 1);
+		CHECK(next_event(b.ctx, IBV_EVENT_QP_ACCESS_ERR, &ev));
+		CHECK(ev.element.qp == b.qp);
+		for (n = 0; n < w.length && w.to[n] == 0xa5; n++)
+			;
+		CHECK(n == w.length);
+		CHECK(!ibv_dereg_mr(w.source));
+		free_pair();
+	}
+}
+
+static const struct check_case cases[] = {
+	{ "post_states", post_states },
+	{ "inline_unasked", inline_unasked },
+	{ "bad_posts", bad_posts },
+	{ "resize_with_content", resize_with_content },
+	{ "resize_while_armed", resize_while_armed },
+	{ "overrun", overrun },
+	{ "create_cq_refused", create_cq_refused },
+	{ "flush_in_error", flush_in_error },
+	{ "reconnect", reconnect },
+	{ "other_credentials", other_credentials },
+	{ "dereg_under_writes", dereg_under_writes },
+	{ NULL, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 1)
+		return run_case(cases, NULL);
+	if (argc != 4 && argc != 6)
+		return 2;
+	device[0] = argv[2];
+	gid_index[0] = atoi(argv[3]);
+	device[1] = argv[argc - 2];
+	gid_index[1] = atoi(argv[argc - 1]);
+	return run_case(cases, argv[1]);
+}
