@@ -95,6 +95,14 @@ def expect_errno(wanted, what, fn, *args, **kwargs):
         raise AssertionError(f'{what}: errno {code} ({os.strerror(abs(code or 0))}), wanted {names}')
 
 
+def short(ex):
+    """What failed, and the lines of the test that led there."""
+    frames = [f for f in traceback.extract_tb(ex.__traceback__)
+              if not f.filename.endswith('ktap.py')]
+    where = [f'at {os.path.basename(f.filename)}:{f.lineno} {f.line}' for f in frames]
+    return '\n'.join([f'{type(ex).__name__}: {ex}'] + where[::-1][:4])
+
+
 def main(setup=None, teardown=None):
     """Run the cases and exit."""
     chosen = [c for c in _cases
@@ -116,8 +124,8 @@ def main(setup=None, teardown=None):
         except Skip as why:
             print(f'ok {n} {name} # SKIP {why}')
             continue
-        except Exception:
-            note(traceback.format_exc())
+        except Exception as ex:
+            note(short(ex))
             print(f'not ok {n} {name}')
             failed += 1
             continue

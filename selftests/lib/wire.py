@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0
+"""RoCEv2 packets made by hand: headers, ICRC, sending and catching.
+
+Packets are sent from host h2 to device x1 of host h1 with any source address;
+what x1 answers is read from the link. Nothing here depends on an RDMA device at
+h2: a peer's queue pair need not exist.
+"""
+import os
+import socket
+import struct
+import time
+import zlib
+
+import ktap
+
+SRC, DST = '10.7.0.2', '10.7.0.1'
+PORT = 4791
+CLONE_NEWNET = 0x40000000
+
+RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xa0
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0a
+READ, READ_RESPONSE_ONLY, ACK, ATOMIC_ACK, FETCH_ADD = 0x0c, 0x10, 0x11, 0x12, 0x14
+NAK_PSN, NAK_INVALID, NAK_ACCESS = 0x60, 0x61, 0x62
+
+
+def bth(opcode, qpn, psn, ack=True, pad=0, version=0, pkey=0xffff):
+    """The base transport header."""
+    return struct.pack('!BBHII', opcode, pad << 4 | version, pkey, qpn, bool(ack) << 31 | psn & 0xffffff)
+
+
+def reth(va, rkey, length):
+    """The header of RDMA."""
+    return struct.pack('!QII', va, rkey, length)
+
+
+def atomiceth(va, rkey, swap_add, compare=0):
+    """The header of atomic operations."""
+    return struct.pack('!QIQQ', va, rkey, swap_add, compare)
+
+
+def xrceth(srqn):
+    """The header that names an XRC SRQ."""
+    return struct.pack('!I', srqn)
+
+
+def icrc(ip, udp, body):
+    """The ICRC of a packet: fields that routers change count as ones."""
+    ip = bytearray(ip)
+    ip[1] = ip[8] = ip[10] = ip[11] = 0xff
+    udp = udp[:6] + b'\xff\xff'
+    if len(body) > 4:
+        body = body[:4] + b'\xff' + body[5:]
+    # Eight bytes of ones stand for the LRH of InfiniBand.
+    return struct.pack('<I', zlib.crc32(b'\xff' * 8 + bytes(ip) + udp + body))
+
+
+class Wire:
+    """The link of host h2."""
+
+    def __init__(self):
+        here = os.open('/proc/self/ns/net', os.O_RDONLY)
+        there = os.open('/run/netns/h2', os.O_RDONLY)
+        os.setns(there, CLONE_NEWNET)
+        try:
+            self.tx = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+            self.rx = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
+            self.rx.bind(('e2', 0x0800))
+        finally:
+            os.setns(here, CLONE_NEWNET)
+            os.close(here)
+            os.close(there)
+        self.rx.setblocking(False)
+        self.id = 0
+
+    def raw(self, payload, src=SRC, spoil=None, covered=False):
+        """Send payload over UDP; covered: it ends with its ICRC already.
+
+        spoil(packet) may change the finished IP packet (a bytearray)."""
+        self.id = self.id % 0xffff + 1
+        length = 28 + len(payload) + (0 if covered else 4)
+        ip = struct.pack('!BBHHHBBH4s4s', 0x45, 0, length, self.id, 0x4000, 64, 17, 0,
+                         socket.inet_aton(src), socket.inet_aton(DST))
+        udp = struct.pack('!HHHH', 49153, PORT, length - 20, 0)
+        packet = bytearray(ip + udp + payload + (b'' if covered else icrc(ip, udp, payload)))
+        if spoil:
+            spoil(packet)
+        self.tx.sendto(packet, (DST, 0))
+
+    def send(self, opcode, qpn, psn, rest=b'', **options):
+        """Send a packet with a right ICRC; rest: extended headers and payload."""
+        way = {k: options.pop(k) for k in ('src', 'spoil') if k in options}
+        self.raw(bth(opcode, qpn, psn, **options) + rest, **way)
+
+    def answers(self, qpn):
+        """What x1 sent to qpn and is here: (opcode, PSN, what follows the BTH)."""
+        got = []
+        while True:
+            try:
+                packet = self.rx.recv(65536)
+            except BlockingIOError:
+                return got
+            if packet[9] != 17 or packet[12:16] != socket.inet_aton(DST):
+                continue
+            udp = packet[(packet[0] & 15) * 4:]
+            length = struct.unpack('!H', udp[4:6])[0]
+            if struct.unpack('!H', udp[2:4])[0] != PORT or length < 24:
+                continue
+            body = udp[8:length]
+            opcode, _, _, dest, psn = struct.unpack('!BBHII', body[:12])
+            if dest & 0xffffff == qpn:
+                got.append((opcode, psn & 0xffffff, body[12:-4]))
+
+    def answer(self, qpn, seconds=10):
+        """The next packet for qpn; fails if there is none, or more than one."""
+        end = ktap.deadline(seconds)
+        got = []
+        while not got:
+            got = self.answers(qpn)
+            if time.monotonic() > end:
+                raise AssertionError('no answer')
+        ktap.expect_eq(len(got), 1, 'answers')
+        return got[0]
+
+    def close(self):
+        """Close the sockets."""
+        self.tx.close()
+        self.rx.close()

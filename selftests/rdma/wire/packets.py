@@ -1,0 +1,515 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=180 debug
+"""Packets that a sound peer would not send: what is wrong with them is counted
+or answered as IBTA says, nothing is written, and the device goes on."""
+import os
+import random
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+
+import ktap
+import net
+import verbs
+import wire
+from ktap import case, expect, expect_eq
+from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
+from pyverbs.pd import PD
+from verbs import ACC, ALL, LOCAL, QP, QPS, QPT, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge
+from wire import (ACK, ATOMIC_ACK, FETCH_ADD, NAK_ACCESS, NAK_INVALID, NAK_PSN, RC, READ, READ_RESPONSE_ONLY,
+                  SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, UC, UD, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE,
+                  WRITE_ONLY, XRC, atomiceth, reth, xrceth)
+
+# The peer's queue pair, which does not exist, and the first PSN that it uses.
+GHOST, PSN = 0xabcdef, 0xfffffe
+NOBODY = 0x7ffff0
+MTU = 1024
+READ_FLAG, WRITE_FLAG, ATOMIC_FLAG = (int(f) for f in (
+    ACC.IBV_ACCESS_REMOTE_READ, ACC.IBV_ACCESS_REMOTE_WRITE, ACC.IBV_ACCESS_REMOTE_ATOMIC))
+
+link = node = peer = None
+
+
+def setup():
+    global link, node, peer
+    net.hosts_up()
+    link = wire.Wire()
+    node, peer = verbs.Node('x1'), verbs.Node('x2')
+
+
+def psn(n):
+    """The n-th PSN of the ghost."""
+    return PSN + n & 0xffffff
+
+
+class Target:
+    """A queue pair of x1 that is connected to the ghost, and memory."""
+
+    def __init__(self, xrc=False, access=ALL, mr_access=ALL, state=QPS.IBV_QPS_RTS):
+        self.base = XRC if xrc else RC
+        self.node = verbs.Node('x1')
+        self.mr = self.node.mr(4096, mr_access)
+        if xrc:
+            self.domain = verbs.Domain(self.node)
+            self.srq = self.domain.srq()
+            self.srqn = self.srq.get_srq_num()
+            self.qp = self.domain.tgt()
+        else:
+            cap = QPCap(max_send_wr=8, max_recv_wr=8, max_send_sge=1, max_recv_sge=1)
+            self.qp = QP(self.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=self.node.cq, rcq=self.node.cq,
+                                                  cap=cap))
+        attr = attributes(self.node, peer, GHOST, mtu=3, access=access, peer_psn=PSN)
+        if state != QPS.IBV_QPS_RESET:
+            self.qp.to_init(attr)
+        if state in (QPS.IBV_QPS_RTR, QPS.IBV_QPS_RTS):
+            self.qp.to_rtr(attr)
+        if state == QPS.IBV_QPS_RTS:
+            self.qp.to_rts(attr)
+        if state == QPS.IBV_QPS_ERR:
+            self.qp.modify(QPAttr(qp_state=QPS.IBV_QPS_ERR), MASK.IBV_QP_STATE)
+        link.answers(GHOST)
+
+    def headers(self, srqn=None):
+        """What stands between the BTH and the other headers of a request."""
+        if self.base == RC:
+            return b''
+        return xrceth(self.srqn if srqn is None else srqn)
+
+    def request(self, op, n=0, rest=b'', srqn=None, **options):
+        """Send the n-th request packet of the ghost."""
+        link.send(self.base | op, self.qp.qp_num, psn(n), self.headers(srqn) + rest, **options)
+
+    def write(self, n=0, data=b'data', va=None, rkey=None, length=None, op=WRITE_ONLY, **options):
+        """An RDMA WRITE of one packet."""
+        self.request(op, n, reth(self.mr.buf if va is None else va, self.mr.rkey if rkey is None else rkey,
+                                 len(data) if length is None else length) + data, **options)
+
+    def read(self, n=0, va=None, rkey=None, length=64):
+        """An RDMA READ request."""
+        self.request(READ, n, reth(self.mr.buf if va is None else va,
+                                   self.mr.rkey if rkey is None else rkey, length))
+
+    def atomic(self, n=0, va=None, rkey=None):
+        """A fetch-and-add of 1."""
+        self.request(FETCH_ADD, n, atomiceth(self.mr.buf if va is None else va,
+                                             self.mr.rkey if rkey is None else rkey, 1))
+
+    def state(self):
+        """The state of the queue pair."""
+        return self.qp.query(MASK.IBV_QP_STATE)[0].qp_state
+
+    def acked(self, n=0):
+        """The next answer acknowledges the n-th request."""
+        opcode, at, rest = link.answer(GHOST)
+        expect_eq((opcode, at, rest[0] & 0xe0), (self.base | ACK, psn(n), 0), 'ACK')
+
+    def refused(self, syndrome, n=0, fatal=True):
+        """The next answer is that NAK, once; afterwards the queue pair is in error."""
+        opcode, at, rest = link.answer(GHOST)
+        expect_eq((opcode, at, hex(rest[0])), (self.base | ACK, psn(n), hex(syndrome)), 'NAK')
+        if fatal:
+            ktap.wait_for('error state', 10, lambda: self.state() == QPS.IBV_QPS_ERR)
+            self.write(n)
+            expect_eq(link.answers(GHOST), [], 'answers in the error state')
+
+    def alive(self, n=0):
+        """Nothing was answered or written; a right request is."""
+        expect_eq(link.answers(GHOST), [], 'answers')
+        expect_eq(get(self.mr, 4096), bytes(4096), 'memory')
+        expect_eq(self.state(), QPS.IBV_QPS_RTS, 'state')
+        self.write(n, b'good')
+        self.acked(n)
+        expect_eq(get(self.mr, 4), b'good', 'what was written')
+
+    def untouched(self):
+        """Nothing was written."""
+        expect_eq(get(self.mr, 4096), bytes(4096), 'memory')
+
+    def close(self):
+        self.node.close()
+
+
+class Counted:
+    """Within it the named counters of x1 rise by count together."""
+
+    def __init__(self, count, *names):
+        self.count, self.names = count, names
+
+    def value(self):
+        now = net.counters('x1')
+        return sum(now[n] for n in self.names)
+
+    def __enter__(self):
+        self.before = self.value()
+
+    def __exit__(self, kind, _value, _trace):
+        if kind is None:
+            ktap.wait_for(f'{"+".join(self.names)} +{self.count}', 10,
+                          lambda: self.value() - self.before >= self.count)
+            expect_eq(self.value() - self.before, self.count, '+'.join(self.names))
+
+
+def both(fn):
+    """Register a case for RC and for XRC."""
+    for xrc in (False, True):
+        ktap.add(f'{fn.__name__}_{"xrc" if xrc else "rc"}', lambda xrc=xrc: fn(xrc))
+    return fn
+
+
+@both
+def truncated(xrc):
+    t = Target(xrc)
+    whole = wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN) + t.headers() + reth(t.mr.buf, t.mr.rkey, 64) + b'x' * 64
+    headers = 12 + len(t.headers()) + 16
+    # No ICRC, or four bytes of something else in its place.
+    with Counted(4, 'rcvd_malformed'), Counted(61, 'rcvd_icrc_err'):
+        for n in range(65):
+            link.raw(whole[:n], covered=True)
+    # A right ICRC over less than there must be, or over an odd number of bytes.
+    cut = [n for n in range(65) if n < headers or n % 4]
+    with Counted(len(cut), 'rcvd_malformed'):
+        for n in cut:
+            link.raw(whole[:n])
+    t.alive()
+    t.close()
+
+
+@both
+def wrong_icrc(xrc):
+    t = Target(xrc)
+
+    def flip(bit):
+        def spoil(packet):
+            packet[28 + bit // 8] ^= 1 << bit % 8
+        return spoil
+    # Any bit but those of the BTH's reserved byte, which is masked.
+    size = 8 * (12 + len(t.headers()) + 16 + 4 + 4)
+    bits = random.Random(1).sample([b for b in range(size) if b // 8 != 4], 100)
+    with Counted(len(bits), 'rcvd_icrc_err'):
+        for bit in bits:
+            t.write(spoil=flip(bit))
+    t.alive()
+    t.close()
+
+
+@both
+def wrong_version(xrc):
+    t = Target(xrc)
+    with Counted(15, 'rcvd_malformed'):
+        for version in range(1, 16):
+            t.write(version=version)
+    t.alive()
+    t.close()
+
+
+@both
+def wrong_pkey(xrc):
+    t = Target(xrc)
+    keys = (0, 1, 0x8000, 0x8001, 0xfffe, 0x7ffe)
+    with Counted(len(keys), 'rcvd_unknown_qp'):
+        for pkey in keys:
+            t.write(pkey=pkey)
+    t.alive()
+    t.close()
+
+
+@both
+def wrong_pad(xrc):
+    t = Target(xrc)
+    with Counted(3, 'rcvd_malformed'):
+        for pad in (1, 2, 3):
+            t.request(SEND_ONLY, pad=pad)
+    t.alive()
+    t.close()
+
+
+@both
+def wrong_source(xrc):
+    t = Target(xrc)
+    with Counted(2, 'rcvd_unknown_qp'):
+        t.write(src='10.7.0.77')
+        t.write(src='10.8.0.2')
+    t.alive()
+    t.close()
+
+
+@both
+def every_opcode(xrc):
+    """Whatever is no request of this transport is dropped."""
+    t = Target(xrc)
+    requests = {t.base | op for op in (*range(0x0d), 0x13, FETCH_ADD, 0x16, 0x17, 0x1c, 0x1d)}
+    for opcode in range(256):
+        if opcode not in requests:
+            link.send(opcode, t.qp.qp_num, PSN, bytes(64))
+    t.alive()
+    t.close()
+
+
+@case
+def unknown_qp():
+    """All operation codes, to a queue pair that there is not."""
+    with Counted(256, 'rcvd_malformed', 'rcvd_unknown_qp'):
+        for opcode in range(256):
+            link.send(opcode, NOBODY, PSN, bytes(64))
+    with Counted(3, 'rcvd_unknown_qp'):
+        for qpn in (0, 2, 0xffffff):
+            link.send(SEND_ONLY, qpn, PSN)
+
+
+@both
+def wrong_state(xrc):
+    for state in (QPS.IBV_QPS_RESET, QPS.IBV_QPS_INIT, QPS.IBV_QPS_ERR):
+        t = Target(xrc, state=state)
+        for op in (WRITE_ONLY, WRITE_FIRST, WRITE_LAST):
+            t.write(op=op)
+        t.read()
+        t.atomic()
+        t.request(SEND_ONLY)
+        expect_eq(link.answers(GHOST), [], f'answers in {state}')
+        expect_eq(t.state(), state, 'state')
+        t.untouched()
+        t.close()
+    t = Target(xrc, state=QPS.IBV_QPS_RTR)
+    t.write()
+    t.acked()
+    t.close()
+
+
+@both
+def wrong_order(xrc):
+    """Middle and last packets of a message that did not begin."""
+    for op in (SEND_MIDDLE, SEND_LAST, WRITE_MIDDLE, WRITE_LAST):
+        t = Target(xrc)
+        t.request(op, rest=bytes(MTU))
+        t.refused(NAK_INVALID)
+        t.untouched()
+        t.close()
+    t = Target(xrc)
+    t.write(0, bytes(MTU), length=2 * MTU, op=WRITE_FIRST, ack=False)
+    t.request(SEND_ONLY, 1, bytes(4))
+    t.refused(NAK_INVALID, 1)
+    t.close()
+
+
+@both
+def wrong_length(xrc):
+    """RETH and payload that disagree; first packets that are not full."""
+    for op, data, length in ((WRITE_ONLY, 8, 4), (WRITE_ONLY, 4, 8), (WRITE_ONLY, 0, 4), (WRITE_ONLY, 4, 0),
+                             (WRITE_ONLY, MTU + 4, MTU + 4), (WRITE_ONLY, 4, 0xffffffff),
+                             (WRITE_FIRST, MTU - 4, 2 * MTU), (WRITE_FIRST, MTU, 4),
+                             (WRITE_FIRST, MTU, 0x80000004)):
+        t = Target(xrc)
+        t.write(0, b'x' * data, op=op, length=length)
+        try:
+            t.refused(NAK_INVALID)
+        except AssertionError as ex:
+            raise AssertionError(f'opcode {op:#x}, {data} bytes, RETH {length}: {ex}') from ex
+        t.close()
+    t = Target(xrc)
+    t.read(length=0x80000001)
+    t.refused(NAK_INVALID)
+    t.close()
+
+
+def denied(xrc, syndrome=NAK_ACCESS, ops=('write', 'read', 'atomic'), target=None, **changes):
+    """Each operation of ops, changed like that, is refused."""
+    for op in ops:
+        t = Target(xrc, **(target or {}))
+        if 'offset' in changes:
+            where = {'va': t.mr.buf + changes['offset']}
+        else:
+            where = {k: v(t) for k, v in changes.items()}
+        getattr(t, op)(**where)
+        t.refused(syndrome)
+        t.untouched()
+        t.close()
+
+
+@both
+def wrong_key(xrc):
+    denied(xrc, rkey=lambda t: t.mr.rkey ^ 1)
+    denied(xrc, rkey=lambda t: t.mr.rkey ^ 0x1000000)
+    denied(xrc, rkey=lambda _: 0)
+
+
+@both
+def wrong_pd(xrc):
+    kept = []
+
+    def other(t):
+        kept.append(t.node.mr(4096, ALL, PD(t.node.ctx)))
+        return kept[-1].rkey
+    for op in ('write', 'read', 'atomic'):
+        t = Target(xrc)
+        pd = PD(t.node.ctx)
+        mr = t.node.mr(4096, ALL, pd)
+        getattr(t, op)(va=mr.buf, rkey=mr.rkey)
+        t.refused(NAK_ACCESS)
+        expect_eq(get(mr, 4096), bytes(4096), 'memory')
+        t.close()
+
+
+@both
+def missing_flag(xrc):
+    flags = {'write': WRITE_FLAG, 'read': READ_FLAG, 'atomic': ATOMIC_FLAG}
+    for op, flag in flags.items():
+        denied(xrc, ops=(op,), target={'mr_access': ALL & ~flag})
+        # A queue pair that does not admit the operation calls it invalid.
+        denied(xrc, NAK_INVALID, ops=(op,), target={'access': ALL & ~flag})
+
+
+@both
+def out_of_range(xrc):
+    denied(xrc, offset=-8)
+    denied(xrc, offset=4096)
+    denied(xrc, offset=4096 - 2, ops=('write', 'read'))
+    denied(xrc, va=lambda _: 0xfffffffffffffff8)
+    denied(xrc, NAK_INVALID, offset=4, ops=('atomic',))
+
+
+@both
+def nothing_needs_no_key(xrc):
+    t = Target(xrc)
+    t.write(0, b'', va=0x123, rkey=0x456)
+    t.acked()
+    t.read(1, va=0x123, rkey=0x456, length=0)
+    opcode, at, _ = link.answer(GHOST)
+    expect_eq((opcode, at), (t.base | READ_RESPONSE_ONLY, psn(1)), 'response')
+    t.alive(2)
+    t.close()
+
+
+@both
+def ahead(xrc):
+    """A gap is reported once, however many packets follow it."""
+    t = Target(xrc)
+    with Counted(5, 'out_of_seq_request'):
+        for n in range(1, 6):
+            t.write(n)
+    t.refused(NAK_PSN, 0, fatal=False)
+    t.alive()
+    t.write(2)
+    t.refused(NAK_PSN, 1, fatal=False)
+    t.close()
+
+
+@both
+def behind(xrc):
+    """A duplicate is acknowledged, and not executed again."""
+    t = Target(xrc)
+    t.write(0, b'once')
+    t.acked()
+    t.atomic(1)
+    opcode, at, rest = link.answer(GHOST)
+    expect_eq((opcode, at), (t.base | ATOMIC_ACK, psn(1)), 'atomic answer')
+    before = get(t.mr, 8)
+    with Counted(6, 'duplicate_request'):
+        for _ in range(3):
+            t.write(0, b'more')
+            t.acked(1)
+            t.atomic(1)
+            expect_eq(link.answer(GHOST), (opcode, at, rest), 'atomic answer, again')
+    expect_eq(get(t.mr, 8), before, 'memory')
+    t.close()
+
+
+@both
+def not_ready(xrc):
+    """A SEND meets no receive, then one."""
+    t = Target(xrc)
+    with Counted(1, 'send_rnr_err'):
+        t.request(SEND_ONLY, 0, b'send')
+        opcode, at, rest = link.answer(GHOST)
+        expect_eq((opcode, at, rest[0] & 0xe0), (t.base | ACK, psn(0), 0x20), 'RNR NAK')
+    (t.srq if xrc else t.qp).post_recv(recv_wr([sge(t.mr)]))
+    t.request(SEND_ONLY, 0, b'send')
+    t.acked()
+    wc, = verbs.ok(verbs.poll(t.node.cq))
+    expect_eq((wc.byte_len, get(t.mr, 4)), (4, b'send'), 'receive')
+    t.close()
+
+
+@case
+def srq_of_nobody():
+    t = Target(True)
+    for srqn in (0, t.srqn + 1000, 0xffffff):
+        t = Target(True)
+        with Counted(1, 'xrc_srq_err'):
+            t.request(SEND_ONLY, rest=b'send', srqn=srqn)
+            t.refused(NAK_INVALID)
+        t.close()
+
+
+@case
+def srq_of_another_domain():
+    other, t = Target(True), Target(True)
+    other.srq.post_recv(recv_wr([sge(other.mr)]))
+    with Counted(1, 'xrc_srq_err'):
+        t.request(SEND_ONLY, rest=b'send', srqn=other.srqn)
+        t.refused(NAK_INVALID)
+    verbs.nothing(other.node.cq)
+    other.untouched()
+    t.close()
+    # RDMA needs the SRQ for the protection domain.
+    t = Target(True)
+    t.write(0, b'data', va=other.mr.buf, rkey=other.mr.rkey, srqn=other.srqn)
+    opcode, _, rest = link.answer(GHOST)
+    expect_eq((opcode, rest[0] in (NAK_INVALID, NAK_ACCESS)), (XRC | ACK, True), 'NAK')
+    other.untouched()
+    t.close()
+    other.close()
+
+
+@case
+def srq_changes_within_a_message():
+    t = Target(True)
+    second = t.domain.srq()
+    for srq in (t.srq, second):
+        srq.post_recv(recv_wr([sge(t.mr)]))
+    t.request(SEND_FIRST, 0, b'x' * MTU, ack=False)
+    t.request(SEND_LAST, 1, b'x' * 4, srqn=second.get_srq_num())
+    t.refused(NAK_INVALID, 1)
+    t.close()
+
+
+@case
+def answers_to_nobody():
+    """Responses that no request asked for change nothing."""
+    for xrc in (False, True):
+        if xrc:
+            qp = verbs.initiator(node)
+            qp.to_rts(attributes(node, peer, GHOST, mtu=3, peer_psn=PSN))
+            base = XRC
+        else:
+            t = Target()
+            qp, base = t.qp, RC
+        for syndrome in (0x00, 0x1f, 0x21, NAK_PSN, NAK_INVALID, NAK_ACCESS, 0x63, 0x7f):
+            for at in (0, 1, 0x7fffff, 0xffffff):
+                link.send(base | ACK, qp.qp_num, at, bytes([syndrome, 0, 0, 0]))
+                link.send(base | READ_RESPONSE_ONLY, qp.qp_num, at, bytes([syndrome, 0, 0, 0]) + b'data')
+                link.send(base | ATOMIC_ACK, qp.qp_num, at, bytes([syndrome, 0, 0, 0]) + bytes(8))
+        expect_eq(qp.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_RTS, 'state')
+        verbs.nothing(node.cq)
+        qp.close()
+
+
+@case
+def device_goes_on():
+    """After all that: messages between x1 and x2, and no event at x1."""
+    for kind in (verbs.Rc, verbs.Xrc):
+        conn = kind(peer, node)
+        src, dst = peer.mr(5000), node.mr(5000)
+        verbs.put(src, verbs.pattern(1, 5000))
+        conn.post_recv(recv_wr([sge(dst)]))
+        conn.post(conn.send_wr(verbs.WR.IBV_WR_SEND, [sge(src)]))
+        verbs.ok(verbs.poll(conn.recv_cq))
+        verbs.ok(verbs.poll(conn.send_cq))
+        expect(get(dst, 5000) == verbs.pattern(1, 5000), 'payload')
+        conn.close()
+        src.close()
+        dst.close()
+
+
+if net.TYPE != 'xroce':
+    ktap.skip_all('counters and some answers are those of xroce')
+ktap.main(setup, net.clean)
