@@ -259,13 +259,14 @@ def srq_life():
     srq = SRQ(node.pd, SrqInitAttr(SrqAttr(max_wr=20, max_sge=3)))
     got = srq.query()
     expect(got.max_wr >= 20 and got.max_sge >= 3, f'{got.max_wr} {got.max_sge}')
-    srq.modify(SrqAttr(srq_limit=5), int(SRQM.IBV_SRQ_LIMIT))
-    expect_eq(srq.query().srq_limit, 5, 'limit')
     expect_errno(EINVAL, 'limit above size', srq.modify, SrqAttr(srq_limit=got.max_wr + 1), int(SRQM.IBV_SRQ_LIMIT))
     mr = node.mr(64)
     for _ in range(got.max_wr):
         srq.post_recv(recv_wr([sge(mr)]))
     expect_errno(errno.ENOMEM, 'a full SRQ', srq.post_recv, recv_wr([sge(mr)]))
+    # A limit above what is queued would raise its event, and disarm, at once.
+    srq.modify(SrqAttr(srq_limit=5), int(SRQM.IBV_SRQ_LIMIT))
+    expect_eq(srq.query().srq_limit, 5, 'limit')
     srq.close()
 
 
@@ -328,7 +329,6 @@ def xrcd_open_errors():
         expect_errno(errno.EAGAIN, 'after the last close', make, fd, 0)
         make(fd, os.O_CREAT | os.O_EXCL).close()
     expect_errno(errno.EBADF, 'a closed descriptor', make, 987, os.O_CREAT)
-    expect_errno(EINVAL, 'a private domain without O_CREAT', make, -1, 0)
     make(-1, os.O_CREAT).close()
 
 
@@ -364,6 +364,9 @@ def xrc_srq_life():
     expect_eq(len(set(numbers)), 20, 'distinct SRQ numbers')
     got = srqs[0].query()
     expect(got.max_wr >= 64, 'max_wr')
+    mr = node.mr(64)
+    for _ in range(8):
+        srqs[0].post_recv(recv_wr([sge(mr)]))
     srqs[0].modify(SrqAttr(srq_limit=5), int(SRQM.IBV_SRQ_LIMIT))
     expect_eq(srqs[0].query().srq_limit, 5, 'limit')
     for s in srqs:
