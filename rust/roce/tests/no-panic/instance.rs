@@ -135,11 +135,7 @@ pub fn datagram(d: &Datagram) -> (HeaderBuf, u8) {
 }
 
 #[inline(never)]
-pub fn datagram_check<'a>(
-    p: &Packet<'a>,
-    qkey: u32,
-    pkey: u16,
-) -> Result<UdMessage<'a>, UdError> {
+pub fn datagram_check<'a>(p: &Packet<'a>, qkey: u32, pkey: u16) -> Result<UdMessage<'a>, UdError> {
     roce::ud::receive(p, qkey, pkey)
 }
 
