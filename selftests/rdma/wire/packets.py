@@ -15,9 +15,9 @@ import wire
 from ktap import case, expect, expect_eq
 from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
 from pyverbs.pd import PD
-from verbs import ACC, ALL, LOCAL, QP, QPS, QPT, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge
+from verbs import ACC, ALL, QP, QPS, QPT, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge
 from wire import (ACK, ATOMIC_ACK, FETCH_ADD, NAK_ACCESS, NAK_INVALID, NAK_PSN, RC, READ, READ_RESPONSE_ONLY,
-                  SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, UC, UD, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE,
+                  SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE,
                   WRITE_ONLY, XRC, atomiceth, reth, xrceth)
 
 # The peer's queue pair, which does not exist, and the first PSN that it uses.
@@ -167,7 +167,7 @@ def truncated(xrc):
             link.raw(whole[:n], covered=True)
     # A right ICRC over less than there must be, or over an odd number of bytes.
     cut = [n for n in range(65) if n < headers or n % 4]
-    with Counted(len(cut), 'rcvd_malformed'):
+    with Counted(len(cut), 'rcvd_malformed', 'rcvd_icrc_err'):
         for n in cut:
             link.raw(whole[:n])
     t.alive()
@@ -334,11 +334,6 @@ def wrong_key(xrc):
 
 @both
 def wrong_pd(xrc):
-    kept = []
-
-    def other(t):
-        kept.append(t.node.mr(4096, ALL, PD(t.node.ctx)))
-        return kept[-1].rkey
     for op in ('write', 'read', 'atomic'):
         t = Target(xrc)
         pd = PD(t.node.ctx)
@@ -431,8 +426,8 @@ def not_ready(xrc):
 
 @case
 def srq_of_nobody():
-    t = Target(True)
-    for srqn in (0, t.srqn + 1000, 0xffffff):
+    number = Target(True).srqn
+    for srqn in (0, number + 1000, 0xffffff):
         t = Target(True)
         with Counted(1, 'xrc_srq_err'):
             t.request(SEND_ONLY, rest=b'send', srqn=srqn)
