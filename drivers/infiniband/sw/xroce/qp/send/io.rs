@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where send work requests come from, where their data are, and what becomes of their slots.
+
+use super::super::request::{filled, KernelQueue, SendHead, Sge};
+use super::super::ring::{CorruptRing, RingReader};
+use crate::prelude::*;
+use crate::{access, local, wr};
+use roce::requester::{RequesterEnv, RequesterStats, SendCompletion};
+
+/// Where send work requests come from.
+pub(crate) enum SendQueue {
+    /// Nowhere: an XRC_TGT, or a QP without send queue.
+    None,
+    /// The ring of a user.
+    User(RingReader),
+    /// Posts of a kernel user.
+    Kernel(Arc<KernelQueue<SendHead>>),
+}
+
+/// A work request under way.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SendWqe {
+    pub(crate) head: SendHead,
+    /// Ring index of its slot.
+    pub(crate) index: u32,
+    /// What is wrong with it, found when it was decoded.
+    pub(crate) broken: Option<WcStatus>,
+}
+
+/// Everything of the send direction but the protocol.
+pub(crate) struct SendIo {
+    pub(crate) queue: SendQueue,
+    pub(crate) wqes: KVVec<SendWqe>,
+    pub(crate) sges: KVVec<Sge>,
+    pub(crate) max_sge: usize,
+    pub(crate) max_inline: u32,
+    /// Ring index behind the last work request that was completed.
+    pub(crate) retired: u32,
+    /// Requests retired since the kernel queue was told.
+    unreported: u32,
+    /// Scratch for decoding.
+    scratch: KVVec<Sge>,
+    /// User space was told that no doorbell is needed.
+    awake: bool,
+    /// The requester failed: the QP is to go to the error state.
+    pub(super) failed: bool,
+    /// Everything is flushed.
+    pub(super) flushed: bool,
+    /// PSN of the next datagram.
+    psn: u32,
+    /// What was counted already.
+    seen: RequesterStats,
+    /// Same-host delivery.
+    pub(crate) local: local::Sender,
+}
+
+/// What a fetch found.
+pub(crate) enum Fetched {
+    Nothing,
+    One,
+}
+
+impl SendIo {
+    /// For a QP with up to `slots` work requests under way. Process context.
+    pub(super) fn new(
+        queue: SendQueue,
+        slots: usize,
+        max_sge: usize,
+        max_inline: u32,
+    ) -> Result<Self> {
+        let lists = slots.checked_mul(max_sge).ok_or(EINVAL)?;
+        Ok(SendIo {
+            queue,
+            wqes: filled(slots)?,
+            sges: filled(lists)?,
+            max_sge,
+            max_inline,
+            retired: 0,
+            unreported: 0,
+            scratch: filled(max_sge)?,
+            awake: false,
+            failed: false,
+            flushed: false,
+            psn: 0,
+            seen: RequesterStats::default(),
+            local: local::Sender::default(),
+        })
+    }
+
+    /// The gather list of work request `slot`.
+    pub(crate) fn list(&self, slot: u32) -> &[Sge] {
+        let slot = slot as usize;
+        let count = self.wqes.get(slot).map_or(0, |w| w.head.num_sge) as usize;
+        let from = slot.wrapping_mul(self.max_sge);
+        self.sges.get(from..from.wrapping_add(count)).unwrap_or(&[])
+    }
+
+    /// Copies the next work request into `slot`'s arrays. A request that makes no sense comes back
+    /// as a broken one, so that it completes in its turn.
+    pub(crate) fn fetch(&mut self, qp: &WireQp, wqe: &mut SendWqe) -> Result<Fetched, CorruptRing> {
+        *wqe = SendWqe::default();
+        match &mut self.queue {
+            SendQueue::None => return Ok(Fetched::Nothing),
+            SendQueue::User(ring) => {
+                if ring.available()? == 0 {
+                    return Ok(Fetched::Nothing);
+                }
+                let mut slot = [0u8; wr::MAX_SEND_SLOT];
+                let first = wr::SEND_SLOT_FIRST;
+                ring.copy(0, slot.get_mut(..first).ok_or(CorruptRing)?)?;
+                let len = wr::send_slot_len(&slot, self.max_sge);
+                if len > first {
+                    ring.copy(first, slot.get_mut(first..len).ok_or(CorruptRing)?)?;
+                }
+                wqe.index = ring.next();
+                ring.advance();
+                if let Err(status) = wr::decode_send(
+                    qp.kind,
+                    &slot,
+                    self.max_inline,
+                    &mut wqe.head,
+                    &mut self.scratch,
+                ) {
+                    wqe.broken = Some(status);
+                }
+            }
+            SendQueue::Kernel(queue) => {
+                if !queue.take(&mut wqe.head, &mut self.scratch) {
+                    return Ok(Fetched::Nothing);
+                }
+            }
+        }
+        if qp.sq_sig_all {
+            wqe.head.signaled = true;
+        }
+        Ok(Fetched::One)
+    }
+
+    /// Stores a fetched request under the slot that the requester gave it.
+    pub(super) fn store(&mut self, slot: u32, wqe: &SendWqe) {
+        let from = (slot as usize).wrapping_mul(self.max_sge);
+        let count = wqe.head.num_sge as usize;
+        if let (Some(to), Some(list)) = (
+            self.sges.get_mut(from..from.wrapping_add(count)),
+            self.scratch.get(..count),
+        ) {
+            to.copy_from_slice(list);
+        }
+        if let Some(to) = self.wqes.get_mut(slot as usize) {
+            *to = *wqe;
+        }
+    }
+
+    /// Fills `out` from work request `slot`, wherever its data are.
+    pub(crate) fn gather(
+        &self,
+        pd: u64,
+        slot: u32,
+        offset: u32,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        let wqe = self.wqes.get(slot as usize).ok_or(Fault)?;
+        match (wqe.head.inline_at, &self.queue) {
+            (Some(at), SendQueue::User(ring)) => read_inline(ring, wqe, at, offset, out),
+            (Some(_), _) => Err(Fault),
+            (None, _) => access::gather(pd, self.list(slot), offset, out),
+        }
+    }
+
+    /// Whether the data of work request `slot` are in its slot.
+    pub(crate) fn is_inline(&self, slot: u32) -> bool {
+        self.wqes
+            .get(slot as usize)
+            .is_some_and(|wqe| wqe.head.inline_at.is_some())
+    }
+
+    /// Fills `out` with all the data of the request that was fetched last.
+    pub(crate) fn gather_fetched(
+        &self,
+        pd: u64,
+        wqe: &SendWqe,
+        out: &mut [u8],
+    ) -> Result<(), Fault> {
+        match (wqe.head.inline_at, &self.queue) {
+            (Some(at), SendQueue::User(ring)) => read_inline(ring, wqe, at, 0, out),
+            (Some(_), _) => Err(Fault),
+            (None, _) => {
+                let list = self.scratch.get(..wqe.head.num_sge as usize).ok_or(Fault)?;
+                access::gather(pd, list, 0, out)
+            }
+        }
+    }
+
+    /// Counts what the requester did since the last call.
+    pub(super) fn count(&mut self, qp: &WireQp, stats: &RequesterStats) {
+        let seen = &mut self.seen;
+        for (now, before, counter) in [
+            (
+                stats.retransmitted,
+                &mut seen.retransmitted,
+                Counter::Retransmit,
+            ),
+            (
+                stats.sequence_naks,
+                &mut seen.sequence_naks,
+                Counter::SequenceNak,
+            ),
+            (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrReceived),
+        ] {
+            let delta = now.wrapping_sub(*before);
+            if delta != 0 {
+                *before = now;
+                qp.device.count(counter, u64::from(delta));
+            }
+        }
+    }
+
+    /// The PSN of the next datagram.
+    pub(crate) fn next_datagram_psn(&mut self) -> u32 {
+        let psn = self.psn;
+        self.psn = psn.wrapping_add(1) & 0x00ff_ffff;
+        psn
+    }
+
+    /// Has the QP go to the error state at the end of this run.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    /// Notes that a request is done with its slot.
+    pub(crate) fn retire(&mut self, index: u32) {
+        self.retired = index.wrapping_add(1);
+        self.unreported = self.unreported.wrapping_add(1);
+    }
+
+    /// Gives the slots of retired requests back.
+    pub(crate) fn publish(&mut self) {
+        if self.unreported == 0 {
+            return;
+        }
+        match &mut self.queue {
+            SendQueue::None => {}
+            SendQueue::User(ring) => ring.publish(self.retired),
+            SendQueue::Kernel(queue) => queue.retire(self.unreported),
+        }
+        self.unreported = 0;
+    }
+
+    /// Leaves a run that cannot go on before something else happens which runs this side again: no
+    /// doorbell is needed until then.
+    pub(crate) fn blocked(&mut self) {
+        if let SendQueue::User(ring) = &self.queue {
+            if !self.awake {
+                self.awake = true;
+                ring.set_awake();
+            }
+        }
+    }
+
+    /// Leaves a run with an empty queue. False when something was posted meanwhile.
+    pub(crate) fn asleep(&mut self) -> bool {
+        match &self.queue {
+            SendQueue::User(ring) if self.awake => {
+                self.awake = false;
+                ring.clear_awake();
+                !matches!(ring.available(), Ok(1..))
+            }
+            _ => true,
+        }
+    }
+
+    /// Forgets all that was posted.
+    pub(super) fn forget(&mut self) {
+        match &mut self.queue {
+            SendQueue::None => {}
+            SendQueue::User(ring) => {
+                ring.forget();
+                if self.awake {
+                    // Else user space would never ring a doorbell again.
+                    ring.clear_awake();
+                }
+            }
+            SendQueue::Kernel(queue) => queue.forget(),
+        }
+        self.unreported = 0;
+        self.awake = false;
+        self.failed = false;
+        self.flushed = false;
+        self.local = local::Sender::default();
+    }
+}
+
+/// Reads inline data from where they lie in the ring. The slot is in use until the request is
+/// retired; a user who changes it meanwhile changes what is sent and nothing else.
+fn read_inline(
+    ring: &RingReader,
+    wqe: &SendWqe,
+    at: u32,
+    offset: u32,
+    out: &mut [u8],
+) -> Result<(), Fault> {
+    let end = (offset as usize).checked_add(out.len()).ok_or(Fault)?;
+    if end > wqe.head.length as usize {
+        return Err(Fault);
+    }
+    let from = ring
+        .slot_offset(wqe.index)
+        .wrapping_add(at as usize)
+        .wrapping_add(offset as usize);
+    ring.mem().copy_out(from, out).map_err(|_| Fault)
+}
+
+/// What the requester sees of the kernel.
+pub(crate) struct SendEnv<'a> {
+    pub(crate) qp: &'a WireQp,
+    pub(crate) io: &'a mut SendIo,
+}
+
+impl RequesterEnv for SendEnv<'_> {
+    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), roce::status::Fault> {
+        access::scatter(self.qp.pd, self.io.list(slot), offset, data)
+            .map_err(|_| roce::status::Fault)
+    }
+
+    fn complete(&mut self, done: &SendCompletion) {
+        let Some(wqe) = self.io.wqes.get(done.slot as usize) else {
+            return;
+        };
+        let (index, head) = (wqe.index, wqe.head);
+        self.io.retire(index);
+        if done.signaled || done.status != WcStatus::Success {
+            // Whoever sees the completion may use the slots again.
+            self.io.publish();
+            complete(self.qp, &head, done.status, done.byte_len);
+        }
+        if done.status != WcStatus::Success {
+            self.count_failure(done.status);
+        }
+    }
+
+    fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
+        // Only broken requests are done locally: the device has no windows and no keys that could be
+        // invalidated.
+        let wqe = self.io.wqes.get(slot as usize);
+        Err(wqe
+            .and_then(|wqe| wqe.broken)
+            .unwrap_or(WcStatus::LocQpOpErr))
+    }
+
+    fn fatal(&mut self) {
+        self.io.failed = true;
+    }
+
+    fn sq_drained(&mut self) {
+        self.qp.event(QpEvent::SendQueueDrained);
+    }
+}
+
+impl SendEnv<'_> {
+    fn count_failure(&self, status: WcStatus) {
+        let counter = match status {
+            WcStatus::RetryExcErr => Counter::RetryExceeded,
+            WcStatus::RnrRetryExcErr => Counter::RnrRetryExceeded,
+            _ => return,
+        };
+        self.qp.device.count(counter, 1);
+    }
+}
+
+/// Makes the completion of a send work request.
+pub(crate) fn complete(qp: &WireQp, head: &SendHead, status: WcStatus, byte_len: u32) {
+    let Some(cq) = &qp.send_cq else {
+        return;
+    };
+    cq.post_from(
+        &Completion {
+            wr_id: head.wr_id,
+            status,
+            opcode: wr::completion_opcode(head.op),
+            byte_len,
+            qp_num: qp.wire_qpn(),
+            ..Completion::default()
+        },
+        qp.handle(),
+    );
+}
