@@ -17,6 +17,9 @@ pub(crate) const MAX_SGE: u32 = 32;
 pub(crate) const MAX_INLINE: u32 = 512;
 /// READs and atomics under way per queue pair, in either direction.
 pub(crate) const MAX_RD_ATOMIC: u8 = 16;
+/// READs and atomics that a QP may be told to have outstanding at its peer: what peers offer. It uses
+/// no more than crate `roce` keeps track of.
+pub(crate) const MAX_INIT_RD_ATOMIC: u8 = 128;
 /// Completion queues.
 pub(crate) const MAX_CQ: u32 = 1 << 16;
 /// Completions of a queue.

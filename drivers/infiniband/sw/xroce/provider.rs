@@ -162,7 +162,7 @@ impl Provider for Xroce {
             max_pd: limits::MAX_PD,
             max_qp_rd_atom: u32::from(limits::MAX_RD_ATOMIC),
             max_res_rd_atom: limits::MAX_QP.saturating_mul(u32::from(limits::MAX_RD_ATOMIC)),
-            max_qp_init_rd_atom: u32::from(limits::MAX_RD_ATOMIC),
+            max_qp_init_rd_atom: u32::from(limits::MAX_INIT_RD_ATOMIC),
             atomic_hca: true,
             max_ah: limits::MAX_AH,
             max_srq: limits::MAX_SRQ,
