@@ -132,6 +132,8 @@ pub struct Responder<R> {
     current_resource: Option<u32>,
     /// Of the packet polled last.
     last_response: Psn,
+    /// The response just polled repeats one that was sent whole before.
+    is_repeat: bool,
     stats: ResponderStats,
 }
 
@@ -157,6 +159,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             pending: 0,
             current_resource: None,
             last_response: Psn::new(0),
+            is_repeat: false,
             stats: ResponderStats::default(),
         }
     }

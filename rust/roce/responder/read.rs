@@ -117,6 +117,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
         let psn = resource.psn.add(at);
         self.last_response = psn;
+        self.is_repeat = resource.is_answered;
         if resource.next >= resource.packets {
             if let Some(r) = self.resources.get_mut(index as usize) {
                 r.is_answered = true;
@@ -165,9 +166,19 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// The memory of the READ response just polled cannot be read any more:
-    /// refuses the rest of it and ends the connection.
+    /// refuses the rest of it and ends the connection. A response that was sent
+    /// whole before is only not repeated: the requester may have had it long
+    /// ago and its owner may have deregistered the memory since, while a copy of
+    /// the request was still on its way.
     pub fn response_fault<E: ResponderEnv>(&mut self, env: &mut E) {
         if self.state == State::Reset || !self.config.service.is_reliable() {
+            return;
+        }
+        if self.is_repeat {
+            self.with_resource(self.last_response, |r| {
+                r.next = r.end;
+                Some(())
+            });
             return;
         }
         let header = self.answer(self.last_response, Syndrome::Nak(NakCode::RemoteAccess));

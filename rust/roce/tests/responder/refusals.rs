@@ -287,6 +287,25 @@ fn memory_of_a_read_that_goes() {
 }
 
 #[test]
+fn memory_of_a_repeated_read_that_goes() {
+    let mut p = Peer::rc();
+    let read = Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1000);
+    p.send(&read);
+    while p.responder.poll_response(0).is_some() {}
+    // The same once more, when the requester has long been served.
+    p.send(&read);
+    p.responder.poll_response(0).unwrap();
+    p.responder.response_fault(&mut p.env);
+    assert_eq!(p.answers(), []);
+    assert_eq!(p.env.fatal, 0);
+    assert!(p.responder.poll_response(0).is_none());
+    // The connection goes on behind it.
+    p.send(&Raw::new(0x0c, PSN + 4).remote(RKEY_READ, VA_READ, 100));
+    assert!(p.responder.poll_response(0).is_some());
+    assert_eq!(p.env.fatal, 0);
+}
+
+#[test]
 fn foreign_packets_are_ignored() {
     let mut p = Peer::rc();
     let mut other = Raw::new(0x04, PSN).ask();

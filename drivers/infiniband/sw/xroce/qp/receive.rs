@@ -566,7 +566,12 @@ impl RecvSide {
                 Err(BuildError::Fault) => {
                     let (responder, mut env) = self.split(qp);
                     responder.response_fault(&mut env);
-                    return false;
+                    // A repeated READ ends here; what stands behind it goes on.
+                    budget.spend(0);
+                    if budget.is_empty() {
+                        return true;
+                    }
+                    continue;
                 }
             }
             let len = response.payload.map_or(0, |slice| slice.len);
