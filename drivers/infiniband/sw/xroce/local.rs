@@ -311,7 +311,7 @@ fn copy_chunk(
         pd: qp.pd,
         sges: io.list(slot),
     };
-    let mine = |_| (LocalOutcome::Abandoned, Some(WcStatus::LocProtErr));
+    let mine = |()| (LocalOutcome::Abandoned, Some(WcStatus::LocProtErr));
     let total = transfer.message.wr.data_len();
     let theirs = match plan {
         LocalPlan::Receive => {
