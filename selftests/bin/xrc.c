@@ -551,6 +551,43 @@ static void open_refused(void)
 	CHECK(!ibv_close_device(ctx));
 }
 
+/* What a target, an initiator and a wrong number refuse. */
+static void posts_and_opens_refused(void)
+{
+	struct server s = { .ctx = open_device(server_device) };
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+	};
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+	struct ibv_recv_wr *bad_recv, recv = { .wr_id = 1 };
+	struct ibv_send_wr *bad_send, send = { .opcode = IBV_WR_SEND };
+	struct client c;
+
+	make_client(&c, 1);
+	attr.xrcd = init.xrcd = open_domain(s.ctx, domain_file);
+	s.qp = ibv_create_qp_ex(s.ctx, &init);
+	CHECK(s.qp);
+	to_rtr(s.qp, c.qp->qp_num, &c.server, server_gid);
+	connect_client(&c, s.qp->qp_num);
+	CHECK(ibv_post_recv(s.qp, &recv, &bad_recv) == EINVAL);
+	CHECK(ibv_post_send(s.qp, &send, &bad_send) == EINVAL);
+	CHECK(ibv_post_recv(c.qp, &recv, &bad_recv) == EINVAL);
+	send.qp_type.xrc.remote_srqn = 1 << 24;
+	CHECK(ibv_post_send(c.qp, &send, &bad_send) == EINVAL);
+	attr.qp_num = 0x7fffff;
+	CHECK(!ibv_open_qp(s.ctx, &attr) && errno == EINVAL);
+	attr.qp_num = c.qp->qp_num;
+	CHECK(!ibv_open_qp(s.ctx, &attr) && errno == EINVAL);
+	attr.qp_num = s.qp->qp_num;
+	attr.qp_type = IBV_QPT_RC;
+	CHECK(!ibv_open_qp(s.ctx, &attr) && errno == EINVAL);
+	CHECK(!ibv_destroy_qp(s.qp));
+	CHECK(!ibv_close_xrcd(init.xrcd));
+}
+
 #define CLIENTS 3
 #define SERVERS 3
 #define ROUNDS 30
@@ -604,6 +641,7 @@ static void mesh(void)
 
 static const struct check_case cases[] = {
 	{ "open_refused", open_refused },
+	{ "posts_and_opens_refused", posts_and_opens_refused },
 	{ "creator_killed", creator_killed },
 	{ "destroyed_by_opener", destroyed_by_opener },
 	{ "last_one_out", last_one_out },
