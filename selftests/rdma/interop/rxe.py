@@ -32,8 +32,8 @@ def main():
                 ktap.add(f'{way}-uc', lambda a=a, b=b: traffic.unreliable(
                     traffic.connection('uc', a, b, 4), False))
     for way, (a, b) in ways:
-        # Not in every run: rxe completes an atomic whose answer was lost with an
-        # acknowledgement of what comes behind it, without its result.
+        # KNOWN FAILURES, causes not found: RETRY_EXC towards rxe, and atomics of
+        # rxe that complete without their result.
         ktap.add(f'{way}-lossy', lambda a=a, b=b: lossy(a, b), long=True)
 
     def setup():

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=180 debug xrc long
+# selftest: timeout=180 debug xrc
 # XRC between processes: creators that are killed, those that come later, wrong
 # SRQs, a small mesh; within a host and on the wire.
 . "$(dirname "$0")/../../lib/net.sh"
