@@ -118,7 +118,8 @@ impl<P: Provider> Device<P> {
     /// Lets `rdma res` show a queue pair with number `qp_num`, which no other shown one may have.
     ///
     /// [`Provider::query_qp`] is called with a queue pair that has `data`, and nothing else is
-    /// done with it; `data` is dropped with the entry. Process context.
+    /// done with it; `data` is dropped with the entry. It is shown at port 1 from the start: ib_core
+    /// notes the port of those queue pairs only that it modifies itself. Process context.
     pub fn track_qp(&self, qp_type: QpType, qp_num: u32, data: P::Qp) -> Result<TrackedQp<P>> {
         let _size = Qp::<P>::SIZE;
         let memory = KBox::<MaybeUninit<Qp<P>>>::new_uninit(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;
@@ -140,6 +141,7 @@ impl<P: Provider> Device<P> {
             (*qp).real_qp = qp;
             (*qp).qp_type = qp_type as u32;
             (*qp).qp_num = qp_num;
+            (*qp).port = 1;
             Qp::<P>::place(qp, handle, false, data);
             bindings::xrdma_ib_track_qp(qp);
         }

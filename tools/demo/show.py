@@ -119,14 +119,15 @@ def table(args, results):
 
 def command(line):
     """A command that is about to run."""
-    say('  $ ' + line.replace('\\$', '$').split(' & ')[-1].split(';')[0])
+    say('  $ ' + line.split(';')[0])
 
 
 def output(title_, text):
     """The telling lines of a stock program."""
     keep = [line for line in text.split('\n')
             if ('seconds' in line or 'BW' in line or line.strip().startswith('65536')
-                or 'usec/iter' in line or 'status' in line or 'rror' in line or 'ailed' in line)]
+                or 'usec/iter' in line or 'status' in line or 'rror' in line or 'ailed' in line
+                or 'local:' in line or 'remote:' in line or 'success' in line)]
     for line in keep:
         say('    ' + line.strip())
     if not keep:
