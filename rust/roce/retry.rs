@@ -26,7 +26,7 @@ pub const fn timeout_ns(value: u8) -> Option<u64> {
     }
 }
 
-/// How often the requester may yet try again without progress.
+/// How often the requester may yet try again without progress: a count that progress resets.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Retry {
     limit: u8,
@@ -34,10 +34,16 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// From the QP attribute `retry_cnt` (0 to 7, more counts as 7).
+    /// From a QP attribute of 3 bits, `retry_cnt` (more than 7 counts as 7).
     pub const fn new(limit: u8) -> Self {
         let limit = if limit > 7 { 7 } else { limit };
         Self { limit, left: limit }
+    }
+
+    /// What it was made from.
+    #[inline]
+    pub const fn limit(&self) -> u8 {
+        self.limit
     }
 
     /// One more try, if there is one left.

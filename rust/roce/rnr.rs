@@ -2,6 +2,8 @@
 
 //! Receiver-not-ready timers and the RNR retry counter (IBTA 9.7.5.2.8).
 
+use crate::retry::Retry;
+
 /// Delays that a 5-bit RNR NAK timer field stands for, in units of 10 us.
 const TENS_OF_US: [u32; 32] = [
     65536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536,
@@ -24,37 +26,24 @@ pub const INFINITE: u8 = 7;
 
 /// How often a request may yet be refused for want of a receive.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct RnrRetry {
-    limit: u8,
-    left: u8,
-}
+pub struct RnrRetry(Retry);
 
 impl RnrRetry {
     /// From the QP attribute `rnr_retry` (0 to 7, more counts as 7).
     pub const fn new(limit: u8) -> Self {
-        let limit = if limit > INFINITE { INFINITE } else { limit };
-        Self { limit, left: limit }
+        Self(Retry::new(limit))
     }
 
     /// One more try, if there is one left.
     #[inline]
     pub fn consume(&mut self) -> bool {
-        if self.limit == INFINITE {
-            return true;
-        }
-        match self.left.checked_sub(1) {
-            Some(left) => {
-                self.left = left;
-                true
-            }
-            None => false,
-        }
+        self.0.limit() == INFINITE || self.0.consume()
     }
 
     /// The responder took a request.
     #[inline]
     pub fn reset(&mut self) {
-        self.left = self.limit;
+        self.0.reset();
     }
 }
 

@@ -7,7 +7,8 @@ use core::ops::DerefMut;
 use super::atomic::Request;
 use super::nak::Refused;
 use super::{
-    AtomicOp, Message, QpEvent, RemoteSlice, Resource, Responder, ResponderEnv, Service, State,
+    AccessKind, AtomicOp, Message, QpEvent, RemoteSlice, Resource, Responder, ResponderEnv,
+    Service, State,
 };
 use crate::mtu::MAX_MESSAGE;
 use crate::requester::{LocalError, LocalMessage, SendOp};
@@ -117,7 +118,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             SendOp::Write | SendOp::WriteImm => {
                 need(access.remote_write)?;
                 self.check_srqn(srqn, env)?;
-                self.check_write(srqn, wr.rkey, wr.remote_addr, len, env)?;
+                self.check_range(AccessKind::Write, srqn, wr.rkey, wr.remote_addr, len, env)?;
                 if wr.op == SendOp::WriteImm {
                     self.take_receive(srqn, env)?;
                 }
@@ -130,7 +131,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             SendOp::Read => {
                 need(access.remote_read && self.config.max_dest_rd_atomic != 0)?;
                 self.check_srqn(srqn, env)?;
-                self.check_read(srqn, wr.rkey, wr.remote_addr, len, env)?;
+                self.check_range(AccessKind::Read, srqn, wr.rkey, wr.remote_addr, len, env)?;
                 Ok(if len == 0 {
                     LocalPlan::Nothing
                 } else {
@@ -144,7 +145,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                         && self.config.max_dest_rd_atomic != 0,
                 )?;
                 self.check_srqn(srqn, env)?;
-                self.check_write(srqn, wr.rkey, wr.remote_addr, 8, env)?;
+                self.check_range(AccessKind::Write, srqn, wr.rkey, wr.remote_addr, 8, env)?;
                 Ok(LocalPlan::AtomicWrite(slice))
             }
             SendOp::CmpSwap | SendOp::FetchAdd | SendOp::Flush => {

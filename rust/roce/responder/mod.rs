@@ -300,6 +300,29 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
     }
 
+    /// Checks the whole range that a READ or a WRITE names; an empty one is not checked.
+    fn check_range<E: ResponderEnv>(
+        &self,
+        kind: AccessKind,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        len: u32,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        if len == 0 {
+            return Ok(());
+        }
+        env.check_remote(&RemoteAccess {
+            rkey,
+            va,
+            len,
+            kind,
+            srqn,
+        })
+        .map_err(|_| Refused::ACCESS)
+    }
+
     /// `count` sequence numbers were executed.
     #[inline]
     fn advance(&mut self, count: u32) {

@@ -5,7 +5,7 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{AccessKind, QpEvent, RemoteAccess, Resource, Responder, ResponderEnv, State};
+use super::{AccessKind, QpEvent, Resource, Responder, ResponderEnv, State};
 use crate::mtu::MAX_MESSAGE;
 use crate::opcode::{Operation, Position};
 use crate::wire::{pad, HeaderBuf, NakCode, Packet, Syndrome};
@@ -51,7 +51,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.check_resource().map_err(|_| Refused::INVALID)?;
         let srqn = srqn_of(packet);
         self.check_srqn(srqn, env)?;
-        self.check_read(srqn, reth.rkey, reth.va, reth.len, env)?;
+        self.check_range(AccessKind::Read, srqn, reth.rkey, reth.va, reth.len, env)?;
         self.count_message();
         let packets = self.config.mtu.packets(reth.len);
         let mut resource = Resource {
@@ -69,28 +69,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.push_resource(resource);
         self.advance(packets);
         Ok(())
-    }
-
-    /// Checks the whole range of a READ; nothing is checked when it is empty.
-    pub(super) fn check_read<E: ResponderEnv>(
-        &mut self,
-        srqn: Option<u32>,
-        rkey: u32,
-        va: u64,
-        len: u32,
-        env: &mut E,
-    ) -> Result<(), Refused> {
-        if len == 0 {
-            return Ok(());
-        }
-        env.check_remote(&RemoteAccess {
-            rkey,
-            va,
-            len,
-            kind: AccessKind::Read,
-            srqn,
-        })
-        .map_err(|_| Refused::ACCESS)
     }
 
     /// The next packet for the requester that had to wait: READ data, results

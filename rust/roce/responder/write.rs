@@ -5,9 +5,7 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{
-    AccessKind, Message, RecvCompletion, RecvOp, RemoteAccess, Resource, Responder, ResponderEnv,
-};
+use super::{AccessKind, Message, RecvCompletion, RecvOp, Resource, Responder, ResponderEnv};
 use crate::mtu::MAX_MESSAGE;
 use crate::opcode::Position;
 use crate::status::WcStatus;
@@ -57,7 +55,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
         if position.begins() {
             self.check_srqn(srqn, env)?;
-            self.check_write(srqn, rkey, va, total, env)?;
+            self.check_range(AccessKind::Write, srqn, rkey, va, total, env)?;
         }
         if len != 0 {
             let at = va.wrapping_add(u64::from(received));
@@ -83,28 +81,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
         self.advance(1);
         Ok(())
-    }
-
-    /// Checks the whole range of a WRITE; nothing is checked when it is empty.
-    pub(super) fn check_write<E: ResponderEnv>(
-        &mut self,
-        srqn: Option<u32>,
-        rkey: u32,
-        va: u64,
-        len: u32,
-        env: &mut E,
-    ) -> Result<(), Refused> {
-        if len == 0 {
-            return Ok(());
-        }
-        env.check_remote(&RemoteAccess {
-            rkey,
-            va,
-            len,
-            kind: AccessKind::Write,
-            srqn,
-        })
-        .map_err(|_| Refused::ACCESS)
     }
 
     /// Completes the receive that a WRITE with immediate data consumes.

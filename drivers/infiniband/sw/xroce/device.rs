@@ -98,6 +98,15 @@ impl WireDevice {
         self.counters.add(counter as usize, n);
     }
 
+    /// Adds what a count that wraps has grown by since it was `seen`. Any context.
+    pub(crate) fn count_since(&self, counter: Counter, seen: &mut u32, now: u32) {
+        let grown = now.wrapping_sub(*seen);
+        if grown != 0 {
+            *seen = now;
+            self.count(counter, u64::from(grown));
+        }
+    }
+
     /// Value of a counter.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.counters.sum(index)

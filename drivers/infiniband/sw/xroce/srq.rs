@@ -98,11 +98,6 @@ impl WireSrq {
         taken
     }
 
-    /// Named by number in packets.
-    pub(crate) fn is_xrc(&self) -> bool {
-        self.domain.is_some()
-    }
-
     /// Broken or destroyed. Any context.
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.load(Relaxed) != 0

@@ -5,7 +5,7 @@
 //! A datagram is one packet and has no state: it is complete when it was handed to the network.
 
 use crate::prelude::*;
-use crate::qp::engine::Budget;
+use crate::qp::engine::{parse, Budget};
 use crate::qp::receive::RecvIo;
 use crate::qp::request::SendOp;
 use crate::qp::send::{complete, Fetched, SendIo, SendWqe};
@@ -13,7 +13,6 @@ use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
 use roce::ud::{effective_qkey, Datagram};
-use roce::wire::{split_icrc, Packet};
 
 /// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
 /// 20 of them.
@@ -139,9 +138,7 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
         qp.device.count(Counter::Unknown, 1);
         return;
     }
-    let Some(packet) =
-        split_icrc(skb.payload()).and_then(|(covered, _)| Packet::parse(covered).ok())
-    else {
+    let Some(packet) = parse(skb) else {
         return;
     };
     let Ok(message) = roce::ud::receive(&packet, qp.qkey(), rx::PKEY) else {

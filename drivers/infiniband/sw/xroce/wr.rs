@@ -199,7 +199,7 @@ pub(crate) fn decode_send(
             swap: u64_at(slot, at::SWAP),
         };
     }
-    if kind == QpKind::XrcIni && head.rdma.srqn > 0x00ff_ffff {
+    if kind == QpKind::XrcIni && !roce::xrc::is_srqn(head.rdma.srqn) {
         return Err(WcStatus::LocQpOpErr);
     }
     let count = u16_at(slot, at::COUNT);

@@ -12,13 +12,14 @@ use super::send::SendSide;
 use crate::prelude::*;
 use crate::tables;
 use crate::tx::Av;
+use roce::wire::{split_icrc, Packet};
 
 /// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
 /// bring new input as fast as this one handles it.
 const MAX_ROUNDS: u32 = 16;
 
 /// Packets that one run takes from a backlog.
-pub(crate) const BACKLOG_BURST: usize = 64;
+const BACKLOG_BURST: usize = 64;
 
 /// How much one run may do.
 pub(crate) struct Budget {
@@ -62,7 +63,7 @@ impl WireQp {
     /// Runs the receive side, or makes its present owner run it again. Any context but NMI and hard
     /// interrupt.
     pub(crate) fn kick_receive(&self) {
-        if self.run_receive(None) {
+        if self.run_receive(&mut None) {
             self.recv_work.schedule();
         }
     }
@@ -91,63 +92,53 @@ impl WireQp {
     /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
     /// verified response, is taken unless somebody else owns the side.
     fn run_send(&self, packet: &mut Option<RxSkb>) -> bool {
-        let mut rounds = 0;
-        let kick = self.send.kick(|side: &mut SendSide| {
-            rounds += 1;
-            if rounds > MAX_ROUNDS {
-                return Run::Again;
-            }
+        kick(&self.send, |side: &mut SendSide| {
             side.run(self, packet.take())
-        });
-        matches!(kick, Kick::Again)
+        })
     }
 
-    /// Kicks the receive side and hands it `packet`, which was verified. True when work is left.
-    pub(crate) fn run_receive(&self, packet: Option<RxSkb>) -> bool {
-        let mut packet = packet;
-        let mut again = self.kick_receive_with(&mut packet);
-        if let Some(packet) = packet {
-            // Somebody else owns the side: leave the packet where the owner finds it.
-            if self.requests.push(packet).is_err() {
-                self.device.count(Counter::Dropped, 1);
-            }
-            again = self.kick_receive_with(&mut None);
-        }
-        again
-    }
-
-    fn kick_receive_with(&self, packet: &mut Option<RxSkb>) -> bool {
-        let mut rounds = 0;
-        let kick = self.recv.kick(|side: &mut RecvSide| {
-            rounds += 1;
-            if rounds > MAX_ROUNDS {
-                return Run::Again;
-            }
+    /// As [`WireQp::run_send`], for the receive side and a verified request.
+    fn run_receive(&self, packet: &mut Option<RxSkb>) -> bool {
+        kick(&self.recv, |side: &mut RecvSide| {
             side.run(self, packet.take())
-        });
-        matches!(kick, Kick::Again)
+        })
     }
 
     /// Hands a verified response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: RxSkb) {
-        let mut packet = Some(packet);
-        let mut again = self.run_send(&mut packet);
-        if let Some(packet) = packet {
-            // Somebody else owns the side: leave the packet where the owner finds it.
-            if self.responses.push(packet).is_err() {
-                self.device.count(Counter::Dropped, 1);
-            }
-            again = self.run_send(&mut None);
-        }
-        if again {
+        if self.hand_over(&self.responses, packet, |packet| self.run_send(packet)) {
             self.send_work.schedule();
         }
     }
 
     /// Hands a verified request packet to the responder. Softirq.
     pub(crate) fn request(&self, packet: RxSkb) {
-        if self.run_receive(Some(packet)) {
+        if self.hand_over(&self.requests, packet, |packet| self.run_receive(packet)) {
             self.recv_work.schedule();
+        }
+    }
+
+    /// Has `run` take `packet`, or leaves it where the present owner of the side finds it. True when
+    /// work is left.
+    fn hand_over(
+        &self,
+        backlog: &Backlog,
+        packet: RxSkb,
+        run: impl Fn(&mut Option<RxSkb>) -> bool,
+    ) -> bool {
+        let mut packet = Some(packet);
+        let again = run(&mut packet);
+        let Some(packet) = packet else {
+            return again;
+        };
+        self.leave(backlog, packet);
+        run(&mut None)
+    }
+
+    /// Leaves a packet for the next run.
+    fn leave(&self, backlog: &Backlog, packet: RxSkb) {
+        if backlog.push(packet).is_err() {
+            self.device.count(Counter::Dropped, 1);
         }
     }
 
@@ -168,7 +159,57 @@ fn with_qp(qpn: u64, f: impl FnOnce(&WireQp)) {
     }
 }
 
-/// What both directions share of an address check: does `packet` belong to the connection `av`?
-pub(crate) fn from_peer(av: &Av, packet: &RxSkb) -> bool {
-    packet.src() == av.dst && packet.dst() == av.src
+/// Kicks a side for at most [`MAX_ROUNDS`] runs; true when work is left that nobody will do unless
+/// asked.
+fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
+    let mut rounds = 0u32;
+    let kick = side.kick(|side: &mut T| {
+        rounds = rounds.wrapping_add(1);
+        if rounds > MAX_ROUNDS {
+            return Run::Again;
+        }
+        run(side)
+    });
+    matches!(kick, Kick::Again)
+}
+
+/// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take. True
+/// when some are left for another run.
+pub(crate) fn take_packets(
+    qp: &WireQp,
+    backlog: &Backlog,
+    packet: Option<RxSkb>,
+    mut f: impl FnMut(&RxSkb),
+) -> bool {
+    for _ in 0..BACKLOG_BURST {
+        match backlog.pop() {
+            Some(skb) => f(&skb),
+            None => {
+                if let Some(skb) = packet {
+                    f(&skb);
+                }
+                return false;
+            }
+        }
+    }
+    if let Some(skb) = packet {
+        qp.leave(backlog, skb);
+    }
+    true
+}
+
+/// Headers and payload of a verified packet of the connection `av`; one of another is counted, and
+/// taken for none.
+pub(crate) fn parse_from<'a>(qp: &WireQp, av: &Av, skb: &'a RxSkb) -> Option<Packet<'a>> {
+    if skb.src() != av.dst || skb.dst() != av.src {
+        qp.device.count(Counter::Unknown, 1);
+        return None;
+    }
+    parse(skb)
+}
+
+/// Headers and payload of a verified packet.
+pub(crate) fn parse(skb: &RxSkb) -> Option<Packet<'_>> {
+    let (covered, _) = split_icrc(skb.payload())?;
+    Packet::parse(covered).ok()
 }

@@ -2,420 +2,28 @@
 
 //! The receive direction of a queue pair: request packets in, memory written, answers out.
 
-use super::engine::{from_peer, Budget, BACKLOG_BURST};
-use super::request::{filled, KernelQueue, RecvHead, Sge, MAX_SGE};
-use super::ring::{CorruptRing, RingReader};
+mod addressing;
+mod env;
+mod io;
+
+pub(crate) use self::addressing::remote_pd;
+pub(crate) use self::env::RecvEnv;
+pub(crate) use self::io::{RecvIo, RecvQueue};
+use super::engine::{parse_from, take_packets, Budget};
+use super::request::{filled, MAX_SGE};
 use crate::prelude::*;
-use crate::srq::Taken;
 use crate::tx::{self, Av, BuildError, Path};
-use crate::{access, mr, tables, ud, wr};
-use roce::responder::{
-    AtomicOp, QpEvent as ResponderEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
-    Resource, Responder, ResponderConfig, ResponderEnv, ResponderStats, Response, ScatterError,
-};
-use roce::wire::{HeaderBuf, Packet};
+use crate::{mr, ud, wr};
+use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
 
 /// Receives that one run flushes at most.
 const FLUSH_BURST: u32 = 128;
-
-/// Where receive work requests come from.
-pub(crate) enum RecvQueue {
-    /// From an SRQ, or from nowhere (XRC_INI).
-    None,
-    /// The ring of a user.
-    User(RingReader),
-    /// Posts of a kernel user.
-    Kernel(Arc<KernelQueue<RecvHead>>),
-}
-
-/// The receive work request that the present message fills.
-pub(crate) struct Current {
-    /// There is one.
-    pub(crate) active: bool,
-    pub(crate) head: RecvHead,
-    sges: KVVec<Sge>,
-    /// Protection domain of its local keys.
-    pub(crate) pd: u64,
-    /// The XRC SRQ that it came from.
-    srq: Option<Ref<WireSrq>>,
-}
-
-impl Current {
-    /// The scatter list.
-    pub(crate) fn list(&self) -> &[Sge] {
-        self.sges.get(..self.head.num_sge as usize).unwrap_or(&[])
-    }
-
-    /// The XRC SRQ that it came from was destroyed: its buffers are the user's again.
-    pub(crate) fn is_orphan(&self) -> bool {
-        self.srq.as_ref().is_some_and(|srq| srq.is_dead())
-    }
-}
 
 /// The receive direction, as its owner sees it.
 pub(crate) struct RecvSide {
     pub(crate) responder: Responder<KVVec<Resource>>,
     pub(crate) path: Path,
     pub(crate) io: RecvIo,
-}
-
-/// Everything of the receive direction but the protocol.
-pub(crate) struct RecvIo {
-    queue: RecvQueue,
-    pub(crate) current: Current,
-    /// Answers of the present run.
-    replies: TxBatch,
-    /// Number of them.
-    reply_count: u32,
-    /// What was counted already.
-    seen: ResponderStats,
-    /// The responder failed: the QP is to go to the error state.
-    failed: bool,
-    /// The receive that was in progress is flushed.
-    flushed: bool,
-    /// The last event for an SRQ user was raised.
-    last_wqe: bool,
-    /// The ring said something impossible: nothing is taken from it until it is forgotten.
-    corrupt: bool,
-    /// Names the local message that is open here, see [`crate::local`]; 0: none.
-    pub(crate) local_token: u64,
-}
-
-impl RecvIo {
-    /// Makes the next receive work request the current one.
-    pub(crate) fn take(&mut self, qp: &WireQp, srqn: Option<u32>) -> Result<(), ReceiveError> {
-        let current = &mut self.current;
-        let result = if let Some(srqn) = srqn {
-            let srq = xrc_srq(qp, srqn)?;
-            let result = taken(srq.take(&mut current.head, &mut current.sges));
-            current.pd = srq.pd;
-            current.srq = Some(srq);
-            result
-        } else if let Some(srq) = &qp.srq {
-            current.pd = srq.pd;
-            taken(srq.take(&mut current.head, &mut current.sges))
-        } else {
-            current.pd = qp.pd;
-            match &mut self.queue {
-                RecvQueue::None => Err(ReceiveError::Empty),
-                RecvQueue::User(_) if self.corrupt => Err(ReceiveError::Empty),
-                RecvQueue::User(ring) => take_user(ring, current, &mut self.corrupt),
-                RecvQueue::Kernel(queue) => {
-                    if queue.take(&mut current.head, &mut current.sges) {
-                        queue.retire(1);
-                        Ok(())
-                    } else {
-                        Err(ReceiveError::Empty)
-                    }
-                }
-            }
-        };
-        match result {
-            Ok(()) => current.active = true,
-            // It counts as taken, and completes with an error.
-            Err(ReceiveError::Fault) => {
-                current.active = true;
-                current.head.num_sge = 0;
-                // Told once: ib_core queues events without a limit until the user reads them.
-                if !qp.state().is_error() {
-                    qp.event(QpEvent::Fatal);
-                }
-            }
-            Err(_) => current.srq = None,
-        }
-        result
-    }
-
-    /// Counts what the responder did since the last call.
-    fn count(&mut self, qp: &WireQp, stats: &ResponderStats) {
-        let seen = &mut self.seen;
-        for (now, before, counter) in [
-            (
-                stats.duplicates,
-                &mut seen.duplicates,
-                Counter::DuplicateRequest,
-            ),
-            (
-                stats.out_of_sequence,
-                &mut seen.out_of_sequence,
-                Counter::OutOfSequence,
-            ),
-            (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrSent),
-        ] {
-            let delta = now.wrapping_sub(*before);
-            if delta != 0 {
-                *before = now;
-                qp.device.count(counter, u64::from(delta));
-            }
-        }
-    }
-
-    /// Has the QP go to the error state at the end of this run.
-    pub(crate) fn fail(&mut self) {
-        self.failed = true;
-    }
-
-    /// Ends the current receive with a completion.
-    pub(crate) fn finish(&mut self, qp: &WireQp, mut completion: Completion) {
-        let current = &mut self.current;
-        if !current.active {
-            return;
-        }
-        current.active = false;
-        // A local message that is still open has lost its receive.
-        self.local_token = 0;
-        completion.wr_id = current.head.wr_id;
-        completion.qp_num = qp.wire_qpn();
-        let srq = current.srq.take();
-        let cq = srq
-            .as_ref()
-            .and_then(|srq| srq.cq.as_ref())
-            .or(qp.recv_cq.as_ref());
-        if let Some(cq) = cq {
-            cq.post_from(&completion, qp.handle());
-        }
-    }
-
-    /// Forgets all that was posted.
-    fn forget(&mut self) {
-        match &mut self.queue {
-            RecvQueue::None => {}
-            RecvQueue::User(ring) => {
-                ring.forget();
-                ring.clear_flush();
-            }
-            RecvQueue::Kernel(queue) => queue.forget(),
-        }
-        self.current.active = false;
-        self.current.srq = None;
-        self.failed = false;
-        self.flushed = false;
-        self.last_wqe = false;
-        self.corrupt = false;
-        self.local_token = 0;
-    }
-}
-
-fn taken(result: Result<(), Taken>) -> Result<(), ReceiveError> {
-    result.map_err(|e| match e {
-        Taken::Empty => ReceiveError::Empty,
-        Taken::Corrupt => ReceiveError::Fault,
-        Taken::Dead => ReceiveError::InvalidSrq,
-    })
-}
-
-fn take_user(
-    ring: &mut RingReader,
-    current: &mut Current,
-    corrupt: &mut bool,
-) -> Result<(), ReceiveError> {
-    match ring.available() {
-        Ok(0) => return Err(ReceiveError::Empty),
-        Ok(_) => {}
-        Err(CorruptRing) => {
-            *corrupt = true;
-            return Err(ReceiveError::Fault);
-        }
-    }
-    let decoded = wr::copy_recv(ring, &mut current.head, &mut current.sges);
-    ring.advance();
-    ring.publish(ring.next());
-    decoded.map_err(|_| ReceiveError::Fault)
-}
-
-/// The XRC SRQ `srqn`, if the QP's domain may use it.
-fn xrc_srq(qp: &WireQp, srqn: u32) -> Result<Ref<WireSrq>, ReceiveError> {
-    let Some(srq) = tables::get().and_then(|t| t.srqs.get(srqn)) else {
-        qp.device.count(Counter::XrcViolation, 1);
-        return Err(ReceiveError::InvalidSrq);
-    };
-    check_srq(qp, &srq)?;
-    Ok(srq)
-}
-
-fn check_srq(qp: &WireQp, srq: &WireSrq) -> Result<(), ReceiveError> {
-    let error = if !srq.is_xrc() || srq.is_dead() {
-        ReceiveError::InvalidSrq
-    } else if srq.domain != qp.domain {
-        ReceiveError::WrongDomain
-    } else {
-        return Ok(());
-    };
-    qp.device.count(Counter::XrcViolation, 1);
-    Err(error)
-}
-
-/// What the responder sees of the kernel.
-pub(crate) struct RecvEnv<'a> {
-    pub(crate) qp: &'a WireQp,
-    pub(crate) path: &'a mut Path,
-    pub(crate) io: &'a mut RecvIo,
-}
-
-/// The protection domain that remote keys must belong to: the QP's, or for XRC that of the SRQ that
-/// the packet names.
-pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<u32>) -> Result<u64, Fault> {
-    let Some(srqn) = srqn else {
-        return Ok(qp.pd);
-    };
-    tables::get()
-        .and_then(|t| t.srqs.with(srqn, |srq| check_srq(qp, srq).map(|()| srq.pd)))
-        .and_then(|pd| pd.ok())
-        .ok_or(Fault)
-}
-
-impl RecvEnv<'_> {
-    /// Runs `f` on the memory that a remote key names.
-    pub(crate) fn with_remote<R>(
-        &self,
-        srqn: Option<u32>,
-        rkey: u32,
-        va: u64,
-        len: u64,
-        access: u32,
-        f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
-    ) -> Result<R, Fault> {
-        let pd = remote_pd(self.qp, srqn)?;
-        mr::with_remote(rkey, pd, self.qp.qpn, va, len, access, f)
-    }
-}
-
-type WireFault = roce::status::Fault;
-
-fn wire_fault(_: Fault) -> WireFault {
-    roce::status::Fault
-}
-
-impl ResponderEnv for RecvEnv<'_> {
-    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
-        self.io.take(self.qp, srqn)
-    }
-
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
-        tables::get()
-            .and_then(|t| t.srqs.with(srqn, |srq| check_srq(self.qp, srq)))
-            .unwrap_or(Err(ReceiveError::InvalidSrq))
-    }
-
-    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
-        let current = &self.io.current;
-        if current.is_orphan() {
-            return Err(ScatterError::Protection);
-        }
-        access::scatter(current.pd, current.list(), offset, data).map_err(|e| match e {
-            access::ScatterError::TooLong => ScatterError::TooLong,
-            access::ScatterError::Protection => ScatterError::Protection,
-        })
-    }
-
-    fn complete_receive(&mut self, done: &RecvCompletion) {
-        self.io.finish(self.qp, recv_completion(done));
-    }
-
-    fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), WireFault> {
-        self.with_remote(
-            a.srqn,
-            a.rkey,
-            a.va,
-            u64::from(a.len),
-            mr::access_of(a.kind),
-            |_, _| Ok(()),
-        )
-        .map_err(wire_fault)
-    }
-
-    fn remote_write(
-        &mut self,
-        srqn: Option<u32>,
-        rkey: u32,
-        va: u64,
-        data: &[u8],
-    ) -> Result<(), WireFault> {
-        self.with_remote(
-            srqn,
-            rkey,
-            va,
-            data.len() as u64,
-            mr::REMOTE_WRITE,
-            |memory, at| memory.write(at, data),
-        )
-        .map_err(wire_fault)
-    }
-
-    fn atomic(
-        &mut self,
-        srqn: Option<u32>,
-        rkey: u32,
-        va: u64,
-        op: AtomicOp,
-    ) -> Result<u64, WireFault> {
-        let access = match op {
-            AtomicOp::Write { .. } => mr::REMOTE_WRITE,
-            AtomicOp::CmpSwap { .. } | AtomicOp::FetchAdd { .. } => mr::REMOTE_ATOMIC,
-        };
-        self.with_remote(srqn, rkey, va, 8, access, |memory, at| match op {
-            AtomicOp::CmpSwap { compare, swap } => memory.cmp_swap(at, compare, swap),
-            AtomicOp::FetchAdd { add } => memory.fetch_add(at, add),
-            AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
-        })
-        .map_err(wire_fault)
-    }
-
-    fn invalidate(&mut self, rkey: u32) -> Result<(), WireFault> {
-        mr::remote_invalidate(self.qp, rkey).map_err(wire_fault)
-    }
-
-    fn reply(&mut self, header: &HeaderBuf) {
-        let Ok(route) = self.path.route(self.qp.device.tunnel()) else {
-            return;
-        };
-        if let Ok(skb) = tx::build(route, header.as_slice(), 0, 0, |_| Ok(())) {
-            self.io.replies.push(skb);
-            self.io.reply_count = self.io.reply_count.wrapping_add(1);
-        }
-    }
-
-    fn event(&mut self, event: ResponderEvent) {
-        match event {
-            // News only to a QP that waits to be told that it may send.
-            ResponderEvent::CommEst if self.qp.state() == QpState::Rtr => {
-                self.qp.event(QpEvent::CommunicationEstablished)
-            }
-            ResponderEvent::CommEst => {}
-            ResponderEvent::AccessErr => self.qp.event(QpEvent::AccessError),
-            ResponderEvent::ReqErr => self.qp.event(QpEvent::RequestError),
-        }
-    }
-
-    fn fatal(&mut self) {
-        self.io.failed = true;
-    }
-}
-
-/// The completion queue's view of a finished receive.
-fn recv_completion(done: &RecvCompletion) -> Completion {
-    let mut flags = 0;
-    let mut imm = 0;
-    if let Some(data) = done.imm {
-        flags |= wr::WC_WITH_IMM;
-        imm = data;
-    }
-    if let Some(rkey) = done.invalidated {
-        flags |= wr::WC_WITH_INV;
-        imm = rkey;
-    }
-    Completion {
-        status: done.status,
-        opcode: match done.op {
-            RecvOp::Send => wr::WC_RECV,
-            RecvOp::WriteImm => wr::WC_RECV_RDMA_WITH_IMM,
-        },
-        byte_len: done.byte_len,
-        imm,
-        wc_flags: flags,
-        solicited: done.solicited,
-        ..Completion::default()
-    }
 }
 
 impl RecvSide {
@@ -429,24 +37,7 @@ impl RecvSide {
         Ok(RecvSide {
             responder: Responder::new(filled(resources as usize)?),
             path: Path::default(),
-            io: RecvIo {
-                queue,
-                current: Current {
-                    active: false,
-                    head: RecvHead::default(),
-                    sges: filled(max_sge)?,
-                    pd: 0,
-                    srq: None,
-                },
-                replies: TxBatch::new(),
-                reply_count: 0,
-                seen: ResponderStats::default(),
-                failed: false,
-                flushed: false,
-                last_wqe: false,
-                corrupt: false,
-                local_token: 0,
-            },
+            io: RecvIo::new(queue, max_sge)?,
         })
     }
 
@@ -508,7 +99,7 @@ impl RecvSide {
 
     fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
         let now = rdma::timer::now_ns();
-        let more = self.requests(qp, packet, now);
+        let more = take_packets(qp, &qp.requests, packet, |skb| self.request(qp, skb, now));
         if self.stream(qp, now) || more {
             return Run::Again;
         }
@@ -517,36 +108,9 @@ impl RecvSide {
         Run::Idle
     }
 
-    /// Handles the requests that wait, then `packet`. True when some are left for another run.
-    fn requests(&mut self, qp: &WireQp, packet: Option<RxSkb>, now: u64) -> bool {
-        for _ in 0..BACKLOG_BURST {
-            match qp.requests.pop() {
-                Some(skb) => self.request(qp, &skb, now),
-                None => {
-                    if let Some(skb) = packet {
-                        self.request(qp, &skb, now);
-                    }
-                    return false;
-                }
-            }
-        }
-        if let Some(skb) = packet {
-            if qp.requests.push(skb).is_err() {
-                qp.device.count(Counter::Dropped, 1);
-            }
-        }
-        true
-    }
-
     /// Handles one request packet, which was verified.
     fn request(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
-        if !from_peer(self.path.av(), skb) {
-            qp.device.count(Counter::Unknown, 1);
-            return;
-        }
-        let Some(packet) = roce::wire::split_icrc(skb.payload())
-            .and_then(|(covered, _)| Packet::parse(covered).ok())
-        else {
+        let Some(packet) = parse_from(qp, self.path.av(), skb) else {
             return;
         };
         let (responder, mut env) = self.split(qp);

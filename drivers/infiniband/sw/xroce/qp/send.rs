@@ -5,14 +5,13 @@
 mod io;
 
 pub(crate) use self::io::{complete, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
-use super::engine::{from_peer, Budget, BACKLOG_BURST};
+use super::engine::{parse_from, take_packets, Budget};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
 use crate::prelude::*;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{local, ud};
 use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
-use roce::wire::Packet;
 
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
 const MAX_UNDER_WAY: u32 = 128;
@@ -110,7 +109,7 @@ impl SendSide {
     fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
         let now = rdma::timer::now_ns();
         let mut budget = Budget::new();
-        let more = self.responses(qp, packet, now);
+        let more = take_packets(qp, &qp.responses, packet, |skb| self.response(qp, skb, now));
         // An answer that waits may be the one that is missed.
         if !more && self.requester.next_deadline().is_some_and(|d| now >= d) {
             let mut env = SendEnv {
@@ -133,36 +132,9 @@ impl SendSide {
         }
     }
 
-    /// Handles the responses that wait, then `packet`. True when some are left for another run.
-    fn responses(&mut self, qp: &WireQp, packet: Option<RxSkb>, now: u64) -> bool {
-        for _ in 0..BACKLOG_BURST {
-            match qp.responses.pop() {
-                Some(skb) => self.response(qp, &skb, now),
-                None => {
-                    if let Some(skb) = packet {
-                        self.response(qp, &skb, now);
-                    }
-                    return false;
-                }
-            }
-        }
-        if let Some(skb) = packet {
-            if qp.responses.push(skb).is_err() {
-                qp.device.count(Counter::Dropped, 1);
-            }
-        }
-        true
-    }
-
     /// Handles one response packet, which was verified.
     fn response(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
-        if !from_peer(self.path.av(), skb) {
-            qp.device.count(Counter::Unknown, 1);
-            return;
-        }
-        let Some(packet) = roce::wire::split_icrc(skb.payload())
-            .and_then(|(covered, _)| Packet::parse(covered).ok())
-        else {
+        let Some(packet) = parse_from(qp, self.path.av(), skb) else {
             return;
         };
         let mut env = SendEnv {

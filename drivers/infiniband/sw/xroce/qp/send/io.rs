@@ -194,26 +194,18 @@ impl SendIo {
 
     /// Counts what the requester did since the last call.
     pub(super) fn count(&mut self, qp: &WireQp, stats: &RequesterStats) {
-        let seen = &mut self.seen;
-        for (now, before, counter) in [
-            (
-                stats.retransmitted,
-                &mut seen.retransmitted,
-                Counter::Retransmit,
-            ),
-            (
-                stats.sequence_naks,
-                &mut seen.sequence_naks,
-                Counter::SequenceNak,
-            ),
-            (stats.rnr_naks, &mut seen.rnr_naks, Counter::RnrReceived),
-        ] {
-            let delta = now.wrapping_sub(*before);
-            if delta != 0 {
-                *before = now;
-                qp.device.count(counter, u64::from(delta));
-            }
-        }
+        let (device, seen) = (&qp.device, &mut self.seen);
+        device.count_since(
+            Counter::Retransmit,
+            &mut seen.retransmitted,
+            stats.retransmitted,
+        );
+        device.count_since(
+            Counter::SequenceNak,
+            &mut seen.sequence_naks,
+            stats.sequence_naks,
+        );
+        device.count_since(Counter::RnrReceived, &mut seen.rnr_naks, stats.rnr_naks);
     }
 
     /// The PSN of the next datagram.

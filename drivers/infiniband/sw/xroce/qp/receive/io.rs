@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where receive work requests come from, and what becomes of them.
+
+use super::super::request::{filled, KernelQueue, RecvHead, Sge};
+use super::super::ring::{CorruptRing, RingReader};
+use super::addressing;
+use crate::prelude::*;
+use crate::srq::Taken;
+use crate::wr;
+use roce::responder::{ReceiveError, ResponderStats};
+
+/// Where receive work requests come from.
+pub(crate) enum RecvQueue {
+    /// From an SRQ, or from nowhere (XRC_INI).
+    None,
+    /// The ring of a user.
+    User(RingReader),
+    /// Posts of a kernel user.
+    Kernel(Arc<KernelQueue<RecvHead>>),
+}
+
+/// The receive work request that the present message fills.
+pub(crate) struct Current {
+    /// There is one.
+    pub(crate) active: bool,
+    pub(crate) head: RecvHead,
+    sges: KVVec<Sge>,
+    /// Protection domain of its local keys.
+    pub(crate) pd: u64,
+    /// The XRC SRQ that it came from.
+    srq: Option<Ref<WireSrq>>,
+}
+
+impl Current {
+    /// The scatter list.
+    pub(crate) fn list(&self) -> &[Sge] {
+        self.sges.get(..self.head.num_sge as usize).unwrap_or(&[])
+    }
+
+    /// The XRC SRQ that it came from was destroyed: its buffers are the user's again.
+    pub(crate) fn is_orphan(&self) -> bool {
+        self.srq.as_ref().is_some_and(|srq| srq.is_dead())
+    }
+}
+
+/// Everything of the receive direction but the protocol.
+pub(crate) struct RecvIo {
+    pub(super) queue: RecvQueue,
+    pub(crate) current: Current,
+    /// Answers of the present run.
+    pub(super) replies: TxBatch,
+    /// Number of them.
+    pub(super) reply_count: u32,
+    /// What was counted already.
+    seen: ResponderStats,
+    /// The responder failed: the QP is to go to the error state.
+    pub(super) failed: bool,
+    /// The receive that was in progress is flushed.
+    pub(super) flushed: bool,
+    /// The last event for an SRQ user was raised.
+    pub(super) last_wqe: bool,
+    /// The ring said something impossible: nothing is taken from it until it is forgotten.
+    corrupt: bool,
+    /// Names the local message that is open here, see [`crate::local`]; 0: none.
+    pub(crate) local_token: u64,
+}
+
+impl RecvIo {
+    /// For a queue with up to `max_sge` elements a receive. Process context.
+    pub(super) fn new(queue: RecvQueue, max_sge: usize) -> Result<Self> {
+        Ok(RecvIo {
+            queue,
+            current: Current {
+                active: false,
+                head: RecvHead::default(),
+                sges: filled(max_sge)?,
+                pd: 0,
+                srq: None,
+            },
+            replies: TxBatch::new(),
+            reply_count: 0,
+            seen: ResponderStats::default(),
+            failed: false,
+            flushed: false,
+            last_wqe: false,
+            corrupt: false,
+            local_token: 0,
+        })
+    }
+
+    /// Makes the next receive work request the current one.
+    pub(crate) fn take(&mut self, qp: &WireQp, srqn: Option<u32>) -> Result<(), ReceiveError> {
+        let current = &mut self.current;
+        let result = if let Some(srqn) = srqn {
+            let srq = addressing::srq(qp, srqn)?;
+            let result = taken(srq.take(&mut current.head, &mut current.sges));
+            current.pd = srq.pd;
+            current.srq = Some(srq);
+            result
+        } else if let Some(srq) = &qp.srq {
+            current.pd = srq.pd;
+            taken(srq.take(&mut current.head, &mut current.sges))
+        } else {
+            current.pd = qp.pd;
+            match &mut self.queue {
+                RecvQueue::None => Err(ReceiveError::Empty),
+                RecvQueue::User(_) if self.corrupt => Err(ReceiveError::Empty),
+                RecvQueue::User(ring) => take_user(ring, current, &mut self.corrupt),
+                RecvQueue::Kernel(queue) => {
+                    if queue.take(&mut current.head, &mut current.sges) {
+                        queue.retire(1);
+                        Ok(())
+                    } else {
+                        Err(ReceiveError::Empty)
+                    }
+                }
+            }
+        };
+        match result {
+            Ok(()) => current.active = true,
+            // It counts as taken, and completes with an error.
+            Err(ReceiveError::Fault) => {
+                current.active = true;
+                current.head.num_sge = 0;
+                // Told once: ib_core queues events without a limit until the user reads them.
+                if !qp.state().is_error() {
+                    qp.event(QpEvent::Fatal);
+                }
+            }
+            Err(_) => current.srq = None,
+        }
+        result
+    }
+
+    /// Counts what the responder did since the last call.
+    pub(super) fn count(&mut self, qp: &WireQp, stats: &ResponderStats) {
+        let (device, seen) = (&qp.device, &mut self.seen);
+        device.count_since(
+            Counter::DuplicateRequest,
+            &mut seen.duplicates,
+            stats.duplicates,
+        );
+        device.count_since(
+            Counter::OutOfSequence,
+            &mut seen.out_of_sequence,
+            stats.out_of_sequence,
+        );
+        device.count_since(Counter::RnrSent, &mut seen.rnr_naks, stats.rnr_naks);
+    }
+
+    /// Has the QP go to the error state at the end of this run.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
+    }
+
+    /// Ends the current receive with a completion.
+    pub(crate) fn finish(&mut self, qp: &WireQp, mut completion: Completion) {
+        let current = &mut self.current;
+        if !current.active {
+            return;
+        }
+        current.active = false;
+        // A local message that is still open has lost its receive.
+        self.local_token = 0;
+        completion.wr_id = current.head.wr_id;
+        completion.qp_num = qp.wire_qpn();
+        let srq = current.srq.take();
+        let cq = srq
+            .as_ref()
+            .and_then(|srq| srq.cq.as_ref())
+            .or(qp.recv_cq.as_ref());
+        if let Some(cq) = cq {
+            cq.post_from(&completion, qp.handle());
+        }
+    }
+
+    /// Forgets all that was posted.
+    pub(super) fn forget(&mut self) {
+        match &mut self.queue {
+            RecvQueue::None => {}
+            RecvQueue::User(ring) => {
+                ring.forget();
+                ring.clear_flush();
+            }
+            RecvQueue::Kernel(queue) => queue.forget(),
+        }
+        self.current.active = false;
+        self.current.srq = None;
+        self.failed = false;
+        self.flushed = false;
+        self.last_wqe = false;
+        self.corrupt = false;
+        self.local_token = 0;
+    }
+}
+
+fn taken(result: Result<(), Taken>) -> Result<(), ReceiveError> {
+    result.map_err(|e| match e {
+        Taken::Empty => ReceiveError::Empty,
+        Taken::Corrupt => ReceiveError::Fault,
+        Taken::Dead => ReceiveError::InvalidSrq,
+    })
+}
+
+fn take_user(
+    ring: &mut RingReader,
+    current: &mut Current,
+    corrupt: &mut bool,
+) -> Result<(), ReceiveError> {
+    match ring.available() {
+        Ok(0) => return Err(ReceiveError::Empty),
+        Ok(_) => {}
+        Err(CorruptRing) => {
+            *corrupt = true;
+            return Err(ReceiveError::Fault);
+        }
+    }
+    let decoded = wr::copy_recv(ring, &mut current.head, &mut current.sges);
+    ring.advance();
+    ring.publish(ring.next());
+    decoded.map_err(|_| ReceiveError::Fault)
+}
