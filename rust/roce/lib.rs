@@ -13,6 +13,7 @@
 //!   headers checked against its opcode;
 //! - [`requester`] and [`responder`]: the two ends of a connection, for packets
 //!   and for delivery within a host; [`ud`]: datagrams; [`xrc`]: which SRQ;
+//! - [`tm`]: which receive takes a message, by its tag;
 //! - [`psn`], [`opcode`], [`mtu`], [`icrc`], [`status`]: what both share;
 //! - [`window`], [`retry`], [`rnr`]: how much, how often, how long.
 //!
@@ -54,6 +55,7 @@ pub mod responder;
 pub mod retry;
 pub mod rnr;
 pub mod status;
+pub mod tm;
 pub mod ud;
 pub mod window;
 pub mod wire;

@@ -39,6 +39,11 @@ pub enum WcStatus {
     FatalErr = 19,
     /// Anything else.
     GeneralErr = 21,
+    /// An operation on a list of tags failed.
+    TmErr = 22,
+    /// A tag was matched, but its buffers do not hold the data of the rendezvous;
+    /// they hold its headers.
+    TmRndvIncomplete = 23,
 }
 
 /// A local or remote buffer cannot be accessed: bad key, bounds, access rights,

@@ -16,10 +16,12 @@ use roce::responder::{
     Resource, Responder, ResponderConfig, ResponderEnv, Response, ScatterError,
 };
 use roce::status::{Fault, WcStatus};
+use roce::tm::{AddError, Entry, Key, Matcher, Message, Rvh, Tmh, WrongCount};
 use roce::ud::{Datagram, UdError, UdMessage};
 use roce::wire::{HeaderBuf, Packet, ParseError};
 
 type Sender = Requester<&'static mut [Wqe]>;
+type Tags = Matcher<&'static mut [Entry], &'static mut [u32]>;
 type Receiver = Responder<&'static mut [Resource]>;
 
 pub struct Opaque {
@@ -269,6 +271,47 @@ pub fn recv_local_finish(
     env: &mut Opaque,
 ) -> Result<(), LocalError> {
     r.local_finish(m, outcome, now, env)
+}
+
+#[inline(never)]
+pub fn tm_new(entries: &'static mut [Entry], buckets: &'static mut [u32], key: Key) -> Tags {
+    Matcher::new(entries, buckets, key)
+}
+
+#[inline(never)]
+pub fn tm_add(m: &mut Tags, handle: u32, tag: u64, mask: u64) -> Result<(), AddError> {
+    m.add(handle, tag, mask)
+}
+
+#[inline(never)]
+pub fn tm_delete(m: &mut Tags, handle: u32) -> Option<u32> {
+    m.delete(handle)
+}
+
+#[inline(never)]
+pub fn tm_sync(m: &mut Tags, count: u32) -> Result<(), WrongCount> {
+    m.uncount_unexpected();
+    m.sync(count)
+}
+
+#[inline(never)]
+pub fn tm_match(m: &mut Tags, head: &[u8]) -> (Message, Option<u32>, bool) {
+    let message = Message::parse(head);
+    let taken = match message {
+        Message::Eager(tmh) | Message::Rendezvous(tmh, _) => {
+            m.find(tmh.tag).and_then(|index| m.take(index))
+        }
+        Message::Raw => None,
+    };
+    if taken.is_none() {
+        m.count_unexpected();
+    }
+    (message, taken, m.is_in_step() || m.has_waiting())
+}
+
+#[inline(never)]
+pub fn tm_fin(tmh: &Tmh, rvh: &Rvh) -> [u8; 32] {
+    roce::tm::fin(tmh, rvh)
 }
 
 /// What the gate must find, to show that it can.
