@@ -15,14 +15,15 @@ skip() { local name=$1; shift; echo "ok $((ktap_n += 1)) $name # SKIP $*"; }
 skip_all() { echo "KTAP version 1"; echo "1..0 # SKIP $*"; exit 4; }
 say() { echo "# $*"; }
 
-# check NAME COMMAND...: the command's output is shown when it fails.
+# check NAME COMMAND...: the command's output is shown when it fails, its
+# seconds when there are many.
 check() {
-	local name=$1 out rc
+	local name=$1 out rc start=$SECONDS
 	shift
 	out=$("$@" 2>&1)
 	rc=$?
 	if [ $rc = 0 ]; then
-		ok "$name"
+		ok "$name$([ $((SECONDS - start)) -lt 10 ] || echo " # $((SECONDS - start)) s")"
 	else
 		[ -z "$out" ] || echo "$out" | tail -n 25 | sed 's/^/# /'
 		not_ok "$name # exit status $rc"
