@@ -6,11 +6,21 @@ use crate::psn::Psn;
 
 /// READs (as they are on the wire) and atomics that wait for their response,
 /// oldest first, each as the sequence number behind its last one.
+///
+/// The list outlives going back, so that each is sent again as it was: a
+/// responder repeats what lies within one request, and rxe repeats no byte
+/// before those that it was last asked to repeat (`duplicate_request` in
+/// `rxe_resp.c` moves the start of what it keeps). So a repeated READ always
+/// reaches to the end of the first one; cut in pieces, it could not be resumed
+/// in an earlier piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outstanding {
     ends: [Psn; Self::CAPACITY],
     head: u8,
+    /// Sent at least once.
     len: u8,
+    /// Of those, counted from the oldest: sent (again) in this round.
+    sent: u8,
 }
 
 impl Outstanding {
@@ -23,23 +33,38 @@ impl Outstanding {
             ends: [Psn::new(0); Self::CAPACITY],
             head: 0,
             len: 0,
+            sent: 0,
         }
     }
 
     /// Whether one more may be sent, with a limit from the QP's attributes.
     #[inline]
     pub(crate) fn has_room(&self, max_rd_atomic: u8) -> bool {
-        self.len < max_rd_atomic.min(Self::CAPACITY as u8)
+        self.sent < max_rd_atomic.min(Self::CAPACITY as u8)
     }
 
-    /// One more, which ends before `end`; only after [`Self::has_room`].
+    /// Where the next one to send ends, if it was sent before.
+    #[inline]
+    pub(crate) fn next_end(&self) -> Option<Psn> {
+        if self.sent >= self.len {
+            return None;
+        }
+        let at = self.head.wrapping_add(self.sent) & Self::MASK;
+        self.ends.get(usize::from(at)).copied()
+    }
+
+    /// The next one is sent: the one of [`Self::next_end`] if there is one,
+    /// else a new one that ends before `end`; only after [`Self::has_room`].
     #[inline]
     pub(crate) fn push(&mut self, end: Psn) {
-        let at = self.head.wrapping_add(self.len) & Self::MASK;
-        if let Some(e) = self.ends.get_mut(usize::from(at)) {
-            *e = end;
+        if self.sent >= self.len {
+            let at = self.head.wrapping_add(self.len) & Self::MASK;
+            if let Some(e) = self.ends.get_mut(usize::from(at)) {
+                *e = end;
+            }
             self.len = self.len.saturating_add(1).min(Self::CAPACITY as u8);
         }
+        self.sent = self.sent.saturating_add(1).min(self.len);
     }
 
     /// Everything before `una` was answered.
@@ -50,6 +75,7 @@ impl Outstanding {
                 Some(end) if !end.is_after(una) => {
                     self.head = self.head.wrapping_add(1) & Self::MASK;
                     self.len = self.len.wrapping_sub(1);
+                    self.sent = self.sent.saturating_sub(1);
                 }
                 _ => break,
             }
@@ -58,8 +84,15 @@ impl Outstanding {
 
     /// All of them will be sent again.
     #[inline]
+    pub(crate) fn rewind(&mut self) {
+        self.sent = 0;
+    }
+
+    /// There are none.
+    #[inline]
     pub(crate) fn clear(&mut self) {
         self.len = 0;
+        self.sent = 0;
     }
 }
 
@@ -89,6 +122,30 @@ mod tests {
         }
         o.push(Psn::new(1));
         o.clear();
+        assert!(o.has_room(1));
+        assert_eq!(o.next_end(), None);
+    }
+
+    #[test]
+    fn what_is_sent_again_ends_where_it_did() {
+        let mut o = Outstanding::new();
+        for end in [5, 6, 9] {
+            assert_eq!(o.next_end(), None);
+            o.push(Psn::new(end));
+        }
+        assert!(!o.has_room(3));
+        o.rewind();
+        assert_eq!(o.next_end(), Some(Psn::new(5)));
+        o.push(Psn::new(5));
+        // An answer of an earlier round to one that was not sent again yet.
+        o.release(Psn::new(6));
+        assert_eq!(o.next_end(), Some(Psn::new(9)));
+        o.push(Psn::new(9));
+        assert_eq!(o.next_end(), None);
+        o.push(Psn::new(12));
+        o.rewind();
+        o.release(Psn::new(8));
+        assert_eq!(o.next_end(), Some(Psn::new(9)));
         assert!(o.has_room(1));
     }
 }

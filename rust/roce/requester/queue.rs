@@ -151,7 +151,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             Some(wqe) if wqe.packets != 0 => self.una.since(wqe.psn),
             _ => 0,
         };
-        self.rd_atomic.clear();
+        self.rd_atomic.rewind();
         self.unasked_packets = 0;
         self.unasked_messages = 0;
     }

@@ -293,7 +293,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         ask
     }
 
-    /// A READ request for as much of the message as the window admits.
+    /// A READ request for as much of the message as the window admits, or for
+    /// what one was sent for before.
     fn read_packet(&mut self, slot: u32) -> Option<Transmit> {
         if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
             self.probe();
@@ -306,30 +307,19 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         } else {
             window
         };
-        // A power of two, so that pieces of a piece end where the piece ends: a
-        // responder only repeats what lies within one request.
-        let current = 1u32 << share.max(1).ilog2();
-        let resent = self.max.since(self.una) > self.next.since(self.una);
-        let chunk = if resent && wqe.chunk != 0 {
-            current.min(wqe.chunk)
-        } else {
-            current
-        };
         let index = self.sent_packets;
-        let end = (index | chunk.wrapping_sub(1))
-            .wrapping_add(1)
-            .min(wqe.packets);
-        let count = end.saturating_sub(index);
+        let rest = wqe.packets.saturating_sub(index);
+        let count = match self.rd_atomic.next_end() {
+            Some(end) => end.since(self.next),
+            None => share.max(1),
+        }
+        .min(rest);
+        let end = index.saturating_add(count);
         let in_flight = self.next.since(self.una);
         if in_flight != 0 && in_flight.saturating_add(count) > window {
             self.window.on_limited();
             self.probe();
             return None;
-        }
-        if let Some(wqe) = self.queue.get_mut(slot as usize) {
-            if wqe.chunk == 0 || wqe.chunk > chunk {
-                wqe.chunk = chunk;
-            }
         }
         let mtu = self.config.mtu;
         let offset = mtu.offset(index);

@@ -185,8 +185,6 @@ pub struct Wqe {
     pub(crate) psn: Psn,
     /// Sequence numbers that the message takes; 0 for local work.
     pub(crate) packets: u32,
-    /// Packets of one wire READ, a power of two.
-    pub(crate) chunk: u32,
     /// With a fence: how many requests with a response must be done before.
     pub(crate) fence_at: u32,
     /// Local work: it ran.

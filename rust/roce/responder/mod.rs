@@ -114,8 +114,11 @@ pub struct Responder<R> {
     receive: Option<Option<u32>>,
     /// Whether the gap before the expected number was reported.
     gap: Gap,
-    /// An ACK for everything before `epsn` is due.
-    ack_owed: bool,
+    /// An ACK for everything before this number is due. What comes before it is
+    /// never a READ or an atomic: those have answers of their own, and no
+    /// requester may take an ACK for one (rxe does: `check_ack` in
+    /// `rxe_comp.c`).
+    ack_owed: Option<Psn>,
     /// That ACK may go as soon as nothing is pending.
     ack_released: bool,
     /// A NAK that waits behind READ data.
@@ -149,7 +152,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             message: Message::None,
             receive: None,
             gap: Gap::None,
-            ack_owed: false,
+            ack_owed: None,
             ack_released: false,
             nak_owed: None,
             is_fresh: false,
@@ -172,7 +175,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.message = Message::None;
         self.receive = None;
         self.gap = Gap::None;
-        self.ack_owed = false;
+        self.ack_owed = None;
         self.ack_released = false;
         self.nak_owed = None;
         self.is_fresh = false;
@@ -201,7 +204,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.message == Message::None
             && self.pending == 0
             && self.nak_owed.is_none()
-            && !self.ack_owed
+            && self.ack_owed.is_none()
             && !self.is_local_open
     }
 
@@ -213,7 +216,9 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Whether [`Responder::poll_response`] has something.
     #[inline]
     pub fn has_response(&self) -> bool {
-        self.pending != 0 || self.nak_owed.is_some() || (self.ack_owed && self.ack_released)
+        self.pending != 0
+            || self.nak_owed.is_some()
+            || (self.ack_owed.is_some() && self.ack_released)
     }
 
     /// Whether there is a current receive.
@@ -242,7 +247,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.state = State::Closing;
         self.message = Message::None;
         self.is_local_open = false;
-        self.ack_owed = false;
+        self.ack_owed = None;
         self.nak_owed = None;
         self.clear_resources();
         self.drop_receive(WcStatus::WrFlushErr, env);

@@ -148,29 +148,44 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// data must go first.
     #[inline]
     pub fn end_of_run<E: ResponderEnv>(&mut self, env: &mut E) {
-        if !self.ack_owed {
+        if self.ack_owed.is_none() {
             return;
         }
         if self.pending == 0 && self.nak_owed.is_none() {
-            self.ack_owed = false;
-            let header = self.answer(self.epsn.prev(), Syndrome::Ack(CREDITS_UNLIMITED));
-            env.reply(&header);
+            if let Some(header) = self.take_ack() {
+                env.reply(&header);
+            }
         } else {
             self.ack_released = true;
             self.stats.acks_deferred = self.stats.acks_deferred.wrapping_add(1);
         }
     }
 
+    /// An ACK for everything before `end` is due, at the end of the run.
+    #[inline]
+    pub(super) fn owe_ack(&mut self, end: Psn) {
+        if self.ack_owed.is_none_or(|owed| end.is_after(owed)) {
+            self.ack_owed = Some(end);
+        }
+        self.ack_released = false;
+    }
+
+    /// The ACK that is due.
+    #[inline]
+    fn take_ack(&mut self) -> Option<HeaderBuf> {
+        let end = self.ack_owed.take()?;
+        self.ack_released = false;
+        Some(self.answer(end.prev(), Syndrome::Ack(CREDITS_UNLIMITED)))
+    }
+
     /// The ACK or NAK that waited for READ data.
     pub(super) fn poll_answer(&mut self) -> Option<HeaderBuf> {
         if let Some(syndrome) = self.nak_owed.take() {
-            self.ack_owed = false;
+            self.ack_owed = None;
             return Some(self.answer(self.epsn, syndrome));
         }
-        if self.ack_owed && self.ack_released {
-            self.ack_owed = false;
-            self.ack_released = false;
-            return Some(self.answer(self.epsn.prev(), Syndrome::Ack(CREDITS_UNLIMITED)));
+        if self.ack_released {
+            return self.take_ack();
         }
         None
     }
@@ -178,7 +193,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Sends a NAK for the expected sequence number, now or behind READ data.
     fn send_nak<E: ResponderEnv>(&mut self, syndrome: Syndrome, env: &mut E) {
         // It acknowledges everything before.
-        self.ack_owed = false;
+        self.ack_owed = None;
         if self.pending == 0 {
             let header = self.answer(self.epsn, syndrome);
             env.reply(&header);

@@ -101,9 +101,9 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 r.is_answered = true;
             }
         }
-        if psn.next() == self.epsn {
-            // It acknowledges everything there is.
-            self.ack_owed = false;
+        if self.ack_owed.is_some_and(|end| !psn.is_before(end)) {
+            // It acknowledges everything before.
+            self.ack_owed = None;
         }
         if resource.operation != Operation::ReadRequest {
             return Some(Response {
@@ -162,7 +162,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         let header = self.answer(self.last_response, Syndrome::Nak(NakCode::RemoteAccess));
         let was_ready = self.state == State::Ready;
         self.clear_resources();
-        self.ack_owed = false;
+        self.ack_owed = None;
         self.nak_owed = None;
         env.reply(&header);
         if was_ready {

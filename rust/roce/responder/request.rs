@@ -42,9 +42,9 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         match packet.bth.psn.distance(self.epsn) {
             0 => match self.execute(packet, env) {
                 Ok(()) => {
-                    if packet.bth.ack_req {
-                        self.ack_owed = true;
-                        self.ack_released = false;
+                    let family = packet.opcode.family();
+                    if packet.bth.ack_req && matches!(family, Family::Send | Family::Write) {
+                        self.owe_ack(self.epsn);
                     }
                     self.answer_atomic_now(env);
                 }

@@ -200,6 +200,17 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         result
     }
 
+    /// Behind the last number of which an ACK may speak to a requester that has
+    /// gone back to `psn`: the first READ or atomic after it, as far as it is
+    /// known; what is not known any more was answered.
+    pub(super) fn answered_end(&self, psn: Psn) -> Psn {
+        (0..self.resource_count)
+            .filter_map(|rel| self.resources.get(self.resource_index(rel) as usize))
+            .map(|r| r.psn)
+            .find(|first| first.is_after(psn))
+            .unwrap_or(self.epsn)
+    }
+
     /// Index of the oldest resource with packets to send.
     pub(super) fn oldest_pending(&mut self) -> Option<u32> {
         if self.pending == 0 {

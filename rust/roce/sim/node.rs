@@ -120,6 +120,11 @@ impl RecvSide {
 
     /// Reads remote memory for a READ response.
     pub fn fetch(&self, rkey: u32, va: u64, len: u32) -> Result<Vec<u8>, Fault> {
+        if rkey == RKEY_BACK {
+            let at = va.wrapping_sub(VA_WRITE) as usize;
+            let end = at.saturating_add(len as usize);
+            return Ok(self.memory.write.get(at..end).ok_or(Fault)?.to_vec());
+        }
         let at = va.wrapping_sub(VA_READ);
         if rkey != RKEY_READ || at.saturating_add(u64::from(len)) > READ_LEN {
             return Err(Fault);
@@ -193,6 +198,7 @@ impl ResponderEnv for RecvSide {
 
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {
         let (rkey, base, size) = match a.kind {
+            AccessKind::Read if a.rkey == RKEY_BACK => (RKEY_BACK, VA_WRITE, WRITE_LEN as u64),
             AccessKind::Read => (RKEY_READ, VA_READ, READ_LEN),
             AccessKind::Write | AccessKind::Flush { .. } => {
                 (RKEY_WRITE, VA_WRITE, WRITE_LEN as u64)

@@ -19,6 +19,8 @@ use super::workload::{Mix, Workload};
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     pub mix: Mix,
+    /// The same places are written and read back again and again.
+    pub is_rewriting: bool,
     pub faults: Faults,
     /// Receives come late now and then.
     pub is_slow_receiver: bool,
@@ -79,6 +81,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Report {
         loads.push(Workload::new(
             &mut rng,
             scenario.mix,
+            scenario.is_rewriting,
             count,
             mtu,
             scenario.big,

@@ -10,6 +10,8 @@ use super::rng::{content, Rng};
 pub const RKEY_WRITE: u32 = 0x100;
 pub const RKEY_READ: u32 = 0x200;
 pub const RKEY_ATOMIC: u32 = 0x300;
+/// To read what was written with [`RKEY_WRITE`].
+pub const RKEY_BACK: u32 = 0x400;
 /// Where the regions begin; the low bits are awkward on purpose.
 pub const VA_WRITE: u64 = 0x7f00_0000_0123;
 pub const VA_READ: u64 = 0xffff_0000_0000_0001;
@@ -80,16 +82,31 @@ pub struct Workload {
 }
 
 impl Workload {
-    pub fn new(rng: &mut Rng, mix: Mix, count: usize, mtu: Mtu, big: u32, srqs: u32) -> Self {
+    /// `is_rewriting`: the same few places are written and read back again and
+    /// again.
+    pub fn new(
+        rng: &mut Rng,
+        mix: Mix,
+        is_rewriting: bool,
+        count: usize,
+        mtu: Mtu,
+        big: u32,
+        srqs: u32,
+    ) -> Self {
         let mut load = Self {
             work: Vec::new(),
             received: Vec::new(),
             memory: Memory::new(),
         };
         for id in 0..count {
-            load.add(rng, mix, id as u64, mtu, big, srqs);
+            load.add(rng, mix, is_rewriting, id as u64, mtu, big, srqs);
         }
         load
+    }
+
+    /// One of a few places that overlap when messages are long.
+    fn place(&self, rng: &mut Rng, length: u32) -> u64 {
+        (rng.below(3) * 5003).min(WRITE_LEN as u64 - u64::from(length))
     }
 
     fn length(rng: &mut Rng, mtu: Mtu, big: u32) -> u32 {
@@ -106,9 +123,20 @@ impl Workload {
         (len as u32).min(WRITE_LEN as u32 / 2)
     }
 
-    fn add(&mut self, rng: &mut Rng, mix: Mix, id: u64, mtu: Mtu, big: u32, srqs: u32) {
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &mut self,
+        rng: &mut Rng,
+        mix: Mix,
+        is_rewriting: bool,
+        id: u64,
+        mtu: Mtu,
+        big: u32,
+        srqs: u32,
+    ) {
         use SendOp::*;
         let op = match mix {
+            _ if is_rewriting => rng.pick(&[Write, Read, Write, Read, WriteImm, Send, FetchAdd]),
             Mix::Uc => rng.pick(&[Send, Send, SendImm, Write, WriteImm, Local]),
             _ => rng.pick(&[
                 Send,
@@ -155,11 +183,24 @@ impl Workload {
         let cell = rng.below(ATOMICS as u64) as usize;
         match op {
             Write | WriteImm => {
-                let at = rng.below(WRITE_LEN as u64 - u64::from(length) + 1);
+                let at = if is_rewriting {
+                    // A READ may still be answered, or answered again, when what
+                    // was posted behind it is executed.
+                    wr.fence = true;
+                    self.place(rng, length)
+                } else {
+                    rng.below(WRITE_LEN as u64 - u64::from(length) + 1)
+                };
                 wr.rkey = RKEY_WRITE;
                 wr.remote_addr = VA_WRITE + at;
                 let data = work.payload(0, length);
                 self.memory.write[at as usize..][..data.len()].copy_from_slice(&data);
+            }
+            Read if is_rewriting => {
+                let at = self.place(rng, length);
+                wr.rkey = RKEY_BACK;
+                wr.remote_addr = VA_WRITE + at;
+                work.expect = self.memory.write[at as usize..][..length as usize].to_vec();
             }
             Read => {
                 let at = rng.below(READ_LEN - u64::from(length));

@@ -58,6 +58,7 @@ const BAD: Faults = Faults {
 const fn scenario(mix: Mix, faults: Faults) -> Scenario {
     Scenario {
         mix,
+        is_rewriting: false,
         faults,
         is_slow_receiver: false,
         is_local: false,
@@ -155,6 +156,17 @@ fn xrc_between_wire_and_same_host() {
     s.is_slow_receiver = true;
     let sum = runs("xrc_between_wire_and_same_host", &s, 200);
     assert!(sum.local_messages != 0 && sum.packets != 0);
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    for (name, mix) in [("rc_rewriting", Mix::Rc), ("xrc_rewriting", Mix::Xrc)] {
+        let mut s = scenario(mix, BAD);
+        s.is_rewriting = true;
+        s.count = 60;
+        s.big = 40;
+        runs(name, &s, 200);
+    }
 }
 
 #[test]

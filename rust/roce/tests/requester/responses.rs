@@ -159,3 +159,50 @@ fn fence_waits_for_reads_only() {
     h.answer(Raw::new(0x0f, 3).data(44).aeth(0x1f));
     assert_eq!(h.numbers(), [4, 5]);
 }
+
+#[test]
+fn repeated_reads_end_where_they_did() {
+    let mut c = config();
+    c.max_window = 256 * 16;
+    let mut h = Host::with(&c);
+    h.post_wr(SendWr {
+        op: SendOp::Read,
+        length: 256 * 20,
+        ..SendWr::default()
+    });
+    assert_eq!(h.numbers(), [0, 8]);
+    for at in 0..3 {
+        h.answer(Raw::new(0x0e, at).data(256).aeth(0x1f));
+    }
+    let ranges = |h: &mut Host| {
+        let mut all = Vec::new();
+        while let Some(t) = h.poll() {
+            let p = Packet::parse(t.header.as_slice()).unwrap();
+            let reth = p.reth.unwrap();
+            all.push((reth.va / 256, reth.len / 256));
+        }
+        all
+    };
+    // The window is down to 4 packets, but neither is cut again: a responder
+    // may not go back within what it repeats.
+    let t = h.requester.next_deadline().unwrap();
+    h.time(t);
+    assert_eq!(ranges(&mut h), [(3, 5)]);
+    for at in 3..6 {
+        h.answer(Raw::new(0x0e, at).data(256).aeth(0x1f));
+    }
+    let t = h.requester.next_deadline().unwrap();
+    h.time(t);
+    assert_eq!(ranges(&mut h), [(6, 2)]);
+    for at in 6..8 {
+        h.answer(Raw::new(0x0e, at).data(256).aeth(0x1f));
+    }
+    assert_eq!(ranges(&mut h), [(8, 8)]);
+    // What was never asked for fits the window.
+    for at in 8..16 {
+        h.answer(Raw::new(0x0e, at).data(256).aeth(0x1f));
+    }
+    let rest = ranges(&mut h);
+    assert_eq!(rest[0].0, 16);
+    assert!(rest[0].1 <= 4);
+}

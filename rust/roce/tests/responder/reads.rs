@@ -141,3 +141,45 @@ fn read_repeated_while_it_is_answered_starts_over() {
     p.send(&Raw::new(0x0c, PSN + 6).remote(RKEY_READ, VA_READ + 512, 488));
     assert_eq!(p.answers().len(), 3);
 }
+
+#[test]
+fn an_ack_never_names_a_read_or_an_atomic() {
+    let mut p = Peer::rc();
+    let send = |psn| Raw::new(0x04, PSN + psn).ask();
+    let add = |psn| Raw::new(0x14, PSN + psn).remote(RKEY_ATOMIC, VA_ATOMIC, 0);
+    p.send(&send(0));
+    p.send(&add(1));
+    p.answers();
+    // The result was lost, and the requester goes back. An ACK of number 1
+    // would say to it that it was.
+    p.expect(&send(0), PSN, ACK);
+    let a = {
+        p.send(&add(1));
+        p.answers()
+    };
+    assert_eq!((a.len(), a[0].opcode, a[0].psn), (1, 0x12, PSN + 1));
+
+    p.send(&send(2));
+    p.send(
+        &Raw::new(0x0c, PSN + 3)
+            .remote(RKEY_READ, VA_READ, 300)
+            .ask(),
+    );
+    p.send(&send(5));
+    p.answers();
+    // As far as the next one that has an answer of its own.
+    p.expect(&send(0), PSN, ACK);
+    p.expect(&send(2), PSN + 2, ACK);
+    p.expect(&send(5), PSN + 5, ACK);
+    // One for a run, the one that says most.
+    p.send(&send(2));
+    p.send(&send(0));
+    let a = p.answers();
+    assert_eq!((a.len(), a[0].psn), (1, (PSN + 2) & 0xff_ffff));
+    // The READ's data acknowledge what came before.
+    p.send(&send(2));
+    p.send(&Raw::new(0x0c, PSN + 3).remote(RKEY_READ, VA_READ, 300));
+    let ops: Vec<_> = p.answers().iter().map(|a| a.opcode).collect();
+    assert_eq!(ops, [0x0d, 0x0f]);
+    assert_eq!(p.env.received.len(), 3);
+}
