@@ -229,12 +229,16 @@ def many_reads(conn, _big):
     ktap.expect_eq(olds, list(range(n)), 'values that fetch-and-add saw')
 
 
-def exactly_once(conn, messages):
-    """Sends, WRITEs, READs and atomics, many at a time: all arrive, in order, once."""
+def exactly_once(conn, messages, read_back=True, close_early=True):
+    """Sends, WRITEs, READs and atomics, many at a time: all arrive, in order, once.
+
+    Without read_back there are no READs. With close_early the responder's memory is
+    deregistered as soon as the requester's completions say that it can be."""
     size = 20000
     src, dst, back = conn.a.mr(8 * size), conn.b.mr(8 * size), conn.a.mr(size)
     cell, olds = conn.b.mr(8), conn.a.mr(8 * messages)
     total = 0
+    peers = []
     while total < messages:
         count = min(8, messages - total)
         data = pattern(next(SEEDS), 8 * size)
@@ -251,23 +255,29 @@ def exactly_once(conn, messages):
                                      cell.rkey, cell.buf, 1, wr_id=total + i))
         peer = conn.b.mr(size)
         conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src, size)], rkey=peer.rkey, raddr=peer.buf))
-        conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(back, size)], rkey=peer.rkey, raddr=peer.buf))
+        if read_back:
+            conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(back, size)], rkey=peer.rkey, raddr=peer.buf))
         rx = ok(poll(conn.recv_cq, count, seconds=60))
         ktap.expect_eq([(w.wr_id, w.imm_data, w.byte_len) for w in rx],
                        [(total + i, total + i, sizes[i]) for i in range(count)], 'receives')
-        tx = ok(poll(conn.send_cq, 2 * count + 2, seconds=60))
+        tx = ok(poll(conn.send_cq, 2 * count + 1 + read_back, seconds=60))
         ktap.expect_eq([w.wr_id for w in tx[:2 * count]], [total + i // 2 for i in range(2 * count)],
                        'completions')
         for i in range(count):
             ktap.expect(get(dst, sizes[i], i * size) == data[i * size:i * size + sizes[i]], f'message {i}')
-        ktap.expect(get(back, size) == data[:size], 'what was written and read back')
-        peer.close()
+        ktap.expect(get(peer, size) == data[:size], 'what was written')
+        if read_back:
+            ktap.expect(get(back, size) == data[:size], 'what was written and read back')
+        if close_early:
+            peer.close()
+        else:
+            peers.append(peer)
         total += count
     ktap.expect_eq([int.from_bytes(get(olds, 8, 8 * i), 'little') for i in range(messages)],
                    list(range(messages)), 'values that fetch-and-add saw')
     verbs.nothing(conn.recv_cq, 'receive')
     verbs.nothing(conn.send_cq)
-    for mr in (src, dst, back, cell, olds):
+    for mr in (src, dst, back, cell, olds, *peers):
         mr.close()
 
 

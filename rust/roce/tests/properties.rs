@@ -215,6 +215,7 @@ proptest! {
         let is_reliable = mix != Mix::Uc;
         run(&Scenario {
             mix,
+            is_rewriting: false,
             // What UC loses to overtaking or want of receives nobody counts here.
             faults: Faults {
                 loss: if is_reliable { loss } else { loss.max(1) },

@@ -1,8 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=150
+# selftest: timeout=240
 """xroce on one host, the kernel's rxe on the other: RC in both directions, over
-IPv4 and IPv6, with --long also when packets get lost."""
+IPv4 and IPv6, also on a wire that loses, repeats and reorders packets.
+
+What a lossy wire does to rxe alone, without xroce (TYPE=rxe selftests/run loss), is
+not tested with xroce (lines of drivers/infiniband/sw/rxe in Linux 7.2):
+
+- An old ACK between the first and the second packet of a READ response, where
+  reordering puts it: check_psn() lets it pass for the sake of NAKs
+  (rxe_comp.c:205), it resets comp.opcode (rxe_comp.c:726), the second packet then
+  counts as out of order (rxe_comp.c:230), and the READ completes "successfully"
+  without its data, with a WARN (rxe_comp.c:827). So READs of rxe's have a connection
+  without SENDs and WRITEs, which are what is answered with ACKs.
+- A late copy of a READ request whose memory has been deregistered ends rxe's
+  responder (rxe_resp.c:959). So its memory outlives the traffic.
+
+Two more that xroce gives no occasion to: rxe takes an ACK with the number of an
+atomic or a READ for its response (rxe_comp.c:302), so xroce's responder sends none;
+and once it has repeated a part of a READ it repeats nothing before that part
+(rxe_resp.c:1390, 1410), so xroce's requester always asks for all the rest."""
+import json
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
@@ -31,10 +49,13 @@ def main():
             if version == 4:
                 ktap.add(f'{way}-uc', lambda a=a, b=b: traffic.unreliable(
                     traffic.connection('uc', a, b, 4), False))
-    for way, (a, b) in ways:
-        # KNOWN FAILURES, causes not found: RETRY_EXC towards rxe, and atomics of
-        # rxe that complete without their result.
-        ktap.add(f'{way}-lossy', lambda a=a, b=b: lossy(a, b), long=True)
+    for version in (4, 6):
+        ktap.add(f'ipv{version}-to-rxe-lossy', lambda v=version: lossy(
+            'x1', 'x2', v, lambda c: traffic.exactly_once(c, 60, close_early=False)))
+        ktap.add(f'ipv{version}-from-rxe-lossy', lambda v=version: lossy(
+            'x2', 'x1', v, lambda c: traffic.exactly_once(c, 60, read_back=False)))
+        ktap.add(f'ipv{version}-from-rxe-lossy-reads', lambda v=version: lossy(
+            'x2', 'x1', v, lambda c: [traffic.many_reads(c, False) for _ in range(4)]))
 
     def setup():
         net.sh('modprobe rdma_rxe')
@@ -43,15 +64,23 @@ def main():
     ktap.main(setup)
 
 
-def lossy(a, b):
-    """One per cent of the packets lost in each direction, and some in disorder."""
-    for host, dev in (('h1', 'e1'), ('h2', 'e2')):
+ENDS = (('h1', 'e1'), ('h2', 'e2'))
+
+
+def lossy(a, b, version, fn):
+    """A connection of its own over a wire that loses, repeats and reorders packets."""
+    conn = traffic.connect('rc', a, b, version)
+    for host, dev in ENDS:
         net.sh(f'plain_link {host} {dev}; netem {host} {dev} loss 1% duplicate 1% delay 1ms reorder 2%')
     try:
-        traffic.exactly_once(traffic.connection('rc', a, b, 4), 60)
+        fn(conn)
+        lost = sum(q['drops'] for host, dev in ENDS
+                   for q in json.loads(net.sh(f'tc -j -s qdisc show dev {dev}', host=host)))
     finally:
-        for host, dev in (('h1', 'e1'), ('h2', 'e2')):
+        for host, dev in ENDS:
             net.sh(f'in_host {host} tc qdisc del dev {dev} root')
+    ktap.expect(lost > 0, 'the wire lost nothing')
+    conn.close()
 
 
 main()
