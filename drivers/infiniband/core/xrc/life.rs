@@ -10,7 +10,7 @@
 /// - A view that goes because its process does (exit, kill, device closed) condemns nothing: the
 ///   target stays, findable by its number, until it is condemned or its domain goes.
 /// - With its domain it dies in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Life {
     views: u32,
     condemned: bool,

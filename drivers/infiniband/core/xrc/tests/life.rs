@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Walks through everything that a few processes can do to an XRC target and its domain, in every
+//! order, and checks after each step that the target lives exactly when it should.
+//!
+//! A host test: `rustc --edition 2021 --test life.rs && ./life`. The counting is the kernel's own;
+//! what ib_core does around it (domain opens, the order in which a file's objects go) is retold
+//! here, one step for each point at which the domain's lock is taken.
+
+#[path = "../life.rs"]
+#[allow(dead_code)]
+mod life;
+
+use life::{Life, Outcome};
+use std::collections::HashSet;
+
+/// Views of one file: two show all that more would.
+const VIEWS: u8 = 2;
+
+/// What a process, or one context of it, has in hand.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct File {
+    /// It has the domain open.
+    domain: bool,
+    /// Handles of the target.
+    views: u8,
+    /// It exits, was killed or closes the device: its objects are being taken away, one by one, and
+    /// it does nothing else.
+    ending: bool,
+}
+
+const FRESH: File = File {
+    domain: false,
+    views: 0,
+    ending: false,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Domain {
+    NotYet,
+    Open,
+    Gone,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct State<const N: usize> {
+    files: [File; N],
+    domain: Domain,
+    /// The target, once it was made; it stays here after its death.
+    target: Option<Life>,
+    /// How often somebody was told to end it.
+    ends: u8,
+    /// Somebody destroyed it with a call.
+    destroyed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    OpenDomain,
+    CloseDomain,
+    Create,
+    OpenTarget,
+    Destroy,
+    /// Exit, a signal, `ibv_close_device`.
+    End,
+    /// What the kernel does next for a file that ends.
+    TakeAway,
+}
+
+const STEPS: [Step; 7] = [
+    Step::OpenDomain,
+    Step::CloseDomain,
+    Step::Create,
+    Step::OpenTarget,
+    Step::Destroy,
+    Step::End,
+    Step::TakeAway,
+];
+
+impl<const N: usize> State<N> {
+    const START: Self = State {
+        files: [FRESH; N],
+        domain: Domain::NotYet,
+        target: None,
+        ends: 0,
+        destroyed: false,
+    };
+
+    fn views(&self) -> u32 {
+        self.files.iter().map(|f| u32::from(f.views)).sum()
+    }
+
+    fn opens(&self) -> usize {
+        self.files.iter().filter(|f| f.domain).count()
+    }
+
+    fn close_view(&mut self, i: usize, explicit: bool) {
+        self.files[i].views -= 1;
+        if let Some(target) = &mut self.target {
+            if target.close(explicit) == Outcome::Dies {
+                self.ends += 1;
+            }
+        }
+    }
+
+    /// The last of the opens takes the domain along.
+    fn close_domain(&mut self, i: usize) {
+        self.files[i].domain = false;
+        if self.opens() > 0 {
+            return;
+        }
+        self.domain = Domain::Gone;
+        if let Some(target) = &mut self.target {
+            if target.domain_gone() == Outcome::Dies {
+                self.ends += 1;
+            }
+        }
+    }
+
+    /// What follows if file `i` makes `step`; `None` if it cannot.
+    fn step(mut self, i: usize, step: Step) -> Option<Self> {
+        let file = self.files[i];
+        if file.ending != (step == Step::TakeAway) {
+            return None;
+        }
+        match step {
+            // A domain that is gone and opened anew is another one.
+            Step::OpenDomain if !file.domain && self.domain != Domain::Gone => {
+                self.domain = Domain::Open;
+                self.files[i].domain = true;
+            }
+            // ib_core refuses while the file has views: EBUSY, and nothing changes.
+            Step::CloseDomain if file.domain && file.views == 0 => self.close_domain(i),
+            Step::Create if file.domain && self.target.is_none() => {
+                let mut target = Life::new();
+                assert!(target.open());
+                self.target = Some(target);
+                self.files[i].views = 1;
+            }
+            Step::OpenTarget if file.domain && file.views < VIEWS => {
+                let alive = self.ends == 0;
+                let target = self.target.as_mut()?;
+                assert_eq!(target.open(), alive, "{self:?}");
+                if !alive {
+                    return None;
+                }
+                self.files[i].views += 1;
+            }
+            Step::Destroy if file.views > 0 => {
+                self.destroyed = true;
+                self.close_view(i, true);
+            }
+            Step::End => self.files[i].ending = true,
+            // ib_core takes the views first: the domain is busy until then.
+            Step::TakeAway if file.views > 0 => self.close_view(i, false),
+            Step::TakeAway => {
+                // Somebody else comes in its place.
+                self.files[i] = File {
+                    domain: file.domain,
+                    ..FRESH
+                };
+                if file.domain {
+                    self.close_domain(i);
+                }
+            }
+            _ => return None,
+        }
+        Some(self)
+    }
+
+    /// The promise.
+    fn check(&self) {
+        let Some(target) = self.target else { return };
+        assert_eq!(target.views(), self.views(), "miscounted: {self:?}");
+        let alive = self.domain == Domain::Open && (self.views() > 0 || !self.destroyed);
+        assert_eq!(self.ends, u8::from(!alive), "{self:?}");
+    }
+}
+
+/// Visits all states; returns them.
+fn explore<const N: usize>() -> HashSet<State<N>> {
+    let mut seen = HashSet::from([State::<N>::START]);
+    let mut todo = vec![State::<N>::START];
+    while let Some(state) = todo.pop() {
+        state.check();
+        for i in 0..N {
+            for step in STEPS {
+                let Some(next) = state.step(i, step) else {
+                    continue;
+                };
+                // Death is for ever.
+                assert!(next.ends >= state.ends, "{state:?}");
+                if seen.insert(next) {
+                    todo.push(next);
+                }
+            }
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_target_lives_exactly_as_long_as_promised() {
+    let seen = explore::<5>();
+    assert!(seen.len() > 10_000, "{}", seen.len());
+    // The cases that the rules are about were among them.
+    let orphan = |s: &&State<5>| s.target.is_some() && s.views() == 0 && s.ends == 0;
+    assert!(seen.iter().any(|s| orphan(&s) && s.opens() == 1));
+    assert!(seen
+        .iter()
+        .any(|s| s.destroyed && s.views() > 0 && s.ends == 0));
+    assert!(seen
+        .iter()
+        .any(|s| s.ends == 1 && s.domain == Domain::Open && s.opens() == 5));
+}
+
+/// One process alone gets its target back by number after it closed and opened the device, as long
+/// as another keeps the domain.
+#[test]
+fn a_creator_may_come_back() {
+    let mut s = State::<2>::START;
+    for (i, step) in [
+        (0, Step::OpenDomain),
+        (1, Step::OpenDomain),
+        (0, Step::Create),
+        (0, Step::End),
+        (0, Step::TakeAway),
+        (0, Step::TakeAway),
+        (0, Step::OpenDomain),
+        (0, Step::OpenTarget),
+        (0, Step::Destroy),
+    ] {
+        assert_eq!(s.ends, 0);
+        s = s.step(i, step).expect("possible");
+        s.check();
+    }
+    assert_eq!(s.ends, 1);
+    assert_eq!(s.domain, Domain::Open);
+}
+
+/// Whatever sequence of calls comes, sensible or not: the end is told once, nothing is opened after
+/// it, and the count never goes below zero.
+#[test]
+fn no_sequence_of_calls_ends_it_twice() {
+    fn walk(life: Life, views: u32, dead: bool, depth: u32) {
+        assert_eq!(life.views(), views);
+        if depth == 0 {
+            return;
+        }
+        let mut next = life;
+        let opened = next.open();
+        assert_eq!(opened, !dead);
+        walk(next, views + u32::from(opened), dead, depth - 1);
+        for explicit in [false, true] {
+            let mut next = life;
+            let dies = next.close(explicit) == Outcome::Dies;
+            assert!(!(dies && dead), "{life:?}");
+            assert!(!dies || views <= 1, "{life:?}");
+            walk(next, views.saturating_sub(1), dead || dies, depth - 1);
+        }
+        let mut next = life;
+        assert_eq!(next.domain_gone() == Outcome::Dies, !dead, "{life:?}");
+        walk(next, views, true, depth - 1);
+    }
+    walk(Life::new(), 0, false, 10);
+}
