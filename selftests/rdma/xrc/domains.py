@@ -1,0 +1,426 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=60 debug xrc
+"""XRC domains: who shares one, how long it lives, what a close may do; past the
+library, too. What the open flags mean within one process is in xrc.c."""
+import os
+import signal
+import struct
+import sys
+import tempfile
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+
+import ktap
+import net
+import puppet
+from ktap import case, expect, expect_eq
+from puppet import (CLOSE_XRCD, CREATE_QP, DESTROY_QP, DEVICE_FATAL, EAGAIN, EBADF, EBUSY, EFAULT, EINVAL, EIO,
+                    ENOENT, INIT, OPEN_QP, OPEN_XRCD, Stage, connect, message, targets)
+
+XRC_RECV = 10
+# XROCE_TGT_OPEN
+TGT_OPEN = 0x544754
+
+
+@case
+def between_processes():
+    """O_CREAT, O_EXCL and neither, when another process has it."""
+    with Stage() as stage:
+        a, b = stage.puppet('x1'), stage.puppet('x1')
+        fd, = b('fd', stage.path, os.O_RDONLY)
+        b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
+        a.domain(stage.path, flags=os.O_CREAT | os.O_EXCL)
+        b.refused(EINVAL, 'xrcd', 0, 0, fd, os.O_CREAT | os.O_EXCL)
+        b.refused(EINVAL, 'xrcd', 0, 0, fd, os.O_EXCL)
+        b('xrcd', 0, 0, fd, 0)
+        # The one who made it may go: it is the other's as much.
+        qpn, = b('tgt', 0, 0, 0)
+        a.kill()
+        expect_eq(targets(), [qpn], 'targets')
+        b('xrcd', 1, 0, fd, 0)
+        b('unxrcd', 1)
+        b('unqp', 0)
+        b('unxrcd', 0)
+        b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
+
+
+@case
+def private():
+    """A domain without a file is nobody else's, not even the same process's."""
+    with Stage() as stage:
+        a, b = stage.puppet('x1'), stage.puppet('x1')
+        for slot in (0, 1):
+            a('xrcd', slot, 0, -1, 0)
+        b('xrcd', 0, 0, -1, os.O_CREAT)
+        qpn, = a('tgt', 0, 0, 0)
+        a.refused(EINVAL, 'view', 1, 0, 1, qpn)
+        b.refused(EINVAL, 'view', 1, 0, 0, qpn)
+        a('view', 1, 0, 0, qpn)
+        a.refused(EBUSY, 'unxrcd', 0)
+        a('unxrcd', 1)
+        a.kill()
+        expect_eq(targets(), [], 'targets')
+
+
+@case
+def unlinked():
+    """The domain is the inode's: a name is only the way to it."""
+    with Stage() as stage:
+        a, b, c = (stage.puppet('x1') for _ in range(3))
+        a.domain(stage.path)
+        qpn, = a('tgt', 0, 0, 0)
+        fd, = b('fd', stage.path, os.O_RDONLY)
+        os.rename(stage.path, stage.path + '.old')
+        c.domain(stage.path + '.old', flags=0)
+        os.unlink(stage.path + '.old')
+        # Another file under the name is another domain.
+        with open(stage.path, 'w'):
+            pass
+        other, = c('fd', stage.path, os.O_RDONLY)
+        c.refused(EAGAIN, 'xrcd', 1, 0, other, 0)
+        c('xrcd', 1, 0, other, os.O_CREAT)
+        c.refused(EINVAL, 'view', 0, 0, 1, qpn)
+        c('view', 0, 0, 0, qpn)
+        # Whoever kept a descriptor still gets in.
+        b('xrcd', 0, 0, fd, 0)
+        b('unfd', fd)
+        b('view', 0, 0, 0, qpn)
+        a.kill()
+        c.kill()
+        expect_eq(targets(), [qpn], 'targets')
+
+
+@case
+def inodes_reused():
+    """No file inherits the domain of one that was deleted, neither while that lives nor after."""
+    with Stage() as stage, tempfile.TemporaryDirectory() as d:
+        a, b = stage.puppet('x1', domain=True), stage.puppet('x1')
+        os.unlink(stage.path)
+        for _ in range(2):
+            paths = [f'{d}/{i}' for i in range(100)]
+            for path in paths:
+                fd, = b('fd', path, os.O_RDONLY | os.O_CREAT)
+                b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
+                b('unfd', fd)
+                os.unlink(path)
+            if not a.over():
+                a.kill()
+
+
+@case
+def descriptors():
+    """What names an inode may name a domain; what does not, may not."""
+    with Stage() as stage:
+        a, b = stage.puppet('x1'), stage.puppet('x1')
+        for path in ('/dev/null', '/tmp', '/proc/version'):
+            a.domain(path, slot=0)
+            b.domain(path, slot=0, flags=0)
+            a('unxrcd', 0)
+            b('unxrcd', 0)
+        fd, = a('fd', stage.path, os.O_PATH)
+        a.refused(EBADF, 'xrcd', 0, 0, fd, os.O_CREAT)
+        a.refused(EBADF, 'xrcd', 0, 0, 777, os.O_CREAT)
+        # The same file, opened for writing or again.
+        a.domain(stage.path)
+        fd, = b('fd', stage.path, os.O_WRONLY)
+        b('xrcd', 0, 0, fd, 0)
+        b('unfd', fd)
+        qpn, = a('tgt', 0, 0, 0)
+        b('view', 0, 0, 0, qpn)
+
+
+@case
+def contexts_of_a_process():
+    """Two contexts of one process are as two processes."""
+    with Stage() as stage:
+        a = stage.puppet('x1', domain=True)
+        a.device(1, 'x1')
+        a.domain(stage.path, slot=1, device=1, flags=0)
+        qpn, = a('tgt', 0, 0, 0)
+        a('view', 1, 1, 1, qpn)
+        a('init', 1, 0)
+        expect_eq(a.state(0), INIT, 'state at the other context')
+        a.refused(EBUSY, 'unxrcd', 0)
+        a.refused(EBUSY, 'unxrcd', 1)
+        # The maker's context goes: the target is the other's.
+        a('close', 0)
+        expect_eq(targets(), [qpn], 'targets')
+        expect_eq(a.state(1), INIT, 'state')
+        a('unqp', 1)
+        expect_eq(targets(), [], 'targets')
+        a('unxrcd', 1)
+
+
+@case
+def devices_on_an_inode():
+    """Each device has its own domain for a file."""
+    with Stage() as stage:
+        a, b = stage.puppet('x1', domain=True), stage.puppet('x2')
+        fd, = b('fd', stage.path, os.O_RDONLY)
+        b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
+        b('xrcd', 0, 0, fd, os.O_CREAT | os.O_EXCL)
+        qpn, = a('tgt', 0, 0, 0)
+        b.refused(EINVAL, 'view', 0, 0, 0, qpn)
+        theirs, = b('tgt', 0, 0, 0)
+        a.refused(EINVAL, 'view', 1, 0, 0, theirs)
+        a.kill()
+        expect_eq(targets(), [theirs], 'targets')
+
+
+@case
+def after_fork():
+    """A child has the same file open: it may use the objects, and its end ends nothing."""
+    with Stage() as stage:
+        a, other = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
+        qpn, = a('tgt', 0, 0, 0)
+        a('fork')
+        a('init', 0, 0)
+        a('view', 1, 0, 0, qpn)
+        a('unqp', 1)
+        a.start('exit', 0)
+        expect_eq(a.finish(), [0], "the child's status")
+        expect_eq(a.state(0), INIT, 'state')
+        a('unqp', 0)
+        expect_eq(targets(), [], 'targets')
+        # The parent is killed: the objects are the child's for as long as it lives.
+        qpn, = a('tgt', 0, 0, 0)
+        child, = a('fork')
+        a.process.kill()
+        a.process.wait()
+        expect_eq(targets(), [qpn], 'targets')
+        a('init', 0, 0)
+        a.refused(EBUSY, 'unxrcd', 0)
+        other('view', 0, 0, 0, qpn)
+        os.kill(child, signal.SIGKILL)
+        ktap.wait_for('the end of the child', 10, lambda: not os.path.exists(f'/proc/{child}/fd/0'))
+        expect_eq(targets(), [qpn], 'targets')
+        expect_eq(other.state(0), INIT, 'state')
+        other('unqp', 0)
+        expect_eq(targets(), [], 'targets')
+
+
+@case
+def user_namespaces():
+    """File permissions are the gate, whichever user namespace one is in."""
+    with Stage() as stage:
+        os.chown(stage.path, 1001, 1001)
+        os.chmod(stage.path, 0o600)
+
+        def of(uid):
+            return stage.puppet('x1', prefix=['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups',
+                                              'unshare', '--user', '--map-root-user'])
+        owner, stranger, root = of(1001), of(1002), stage.puppet('x1')
+        owner.domain(stage.path)
+        qpn, = owner('tgt', 0, 0, 0)
+        stranger.refused(13, 'fd', stage.path, os.O_RDONLY)
+        # Not by its number either.
+        stranger('xrcd', 0, 0, -1, 0)
+        stranger.refused(EINVAL, 'view', 0, 0, 0, qpn)
+        root.domain(stage.path, flags=0)
+        root('view', 0, 0, 0, qpn)
+        owner('init', 0, 0)
+        expect_eq(root.state(0), INIT, 'state')
+        owner.kill()
+        os.chmod(stage.path, 0o604)
+        stranger.domain(stage.path, slot=1, flags=0)
+        stranger('view', 1, 0, 1, qpn)
+        root.kill()
+        expect_eq(targets(), [qpn], 'targets')
+
+
+@case
+def close_while_busy():
+    """EBUSY changes nothing; what others made does not keep one's own open."""
+    with Stage() as stage:
+        a, b, client = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True), stage.puppet('x2')
+        srqn, = a('srq', 0, 0, 0, 0, 16)
+        a.refused(EBUSY, 'unxrcd', 0)
+        connect(client, 0, a, 0)
+        a.refused(EBUSY, 'unxrcd', 0)
+        message(client, 0, a, 0, srqn)
+        a('unqp', 0)
+        a.refused(EBUSY, 'unxrcd', 0)
+        qpn = connect(client, 1, b, 0)
+        message(client, 1, a, 0, srqn)
+        a('unsrq', 0)
+        # b's target keeps b's open only.
+        a('unxrcd', 0)
+        b.refused(EBUSY, 'unxrcd', 0)
+        a.domain(stage.path, flags=0)
+        a('view', 1, 0, 0, qpn)
+        srqn, = a('srq', 1, 0, 0, 0, 16)
+        message(client, 1, a, 1, srqn)
+        a.kill()
+        b('unqp', 0)
+        b('unxrcd', 0)
+
+
+@case
+def last_close_frees():
+    """More domains, one after the other, than a device may have: none is left over."""
+    with Stage() as stage:
+        a = stage.puppet('x1')
+        fd, = a('fd', stage.path, os.O_RDONLY)
+        a.start('churn', 0, fd, 8400)
+        a.finish(seconds=120)
+        a.start('churn', 0, -1, 8400)
+        a.finish(seconds=120)
+
+
+def handle_of(p, request=None):
+    """Opens a domain by a raw command; returns its handle."""
+    return struct.unpack('I', p.raw(OPEN_XRCD, struct.pack('Qii', 0, -1, os.O_CREAT) if request is None else request,
+                                    4))[0]
+
+
+def raw_open(p, fd, flags=os.O_CREAT):
+    """Opens a domain by a raw command; returns its handle."""
+    return handle_of(p, struct.pack('Qii', 0, fd, flags))
+
+
+def raw_create(p, domain, name=0, qpn=0, response=0):
+    """Creates a target (or, by name and number, a view of one); returns handle, number."""
+    return struct.unpack('II', p.raw(CREATE_QP, struct.pack('QQIIIIIIIIIBBBB', response, 0, domain, 0, 0, 0, name, qpn,
+                                                            0, 0, 0, 0, XRC_RECV, 0, 0), 32)[:8])
+
+
+def raw_core_open(p, domain, qpn):
+    """The core's own OPEN_QP, which the library does not use; returns the handle."""
+    return struct.unpack('II', p.raw(OPEN_QP, struct.pack('QQIIBxxxxxxx', 0, 0, domain, qpn, XRC_RECV), 32)[:8])[0]
+
+
+def raw_destroy(p, handle):
+    p.raw(DESTROY_QP, struct.pack('QII', 0, handle, 0), 4)
+
+
+def raw_close(p, domain):
+    p.raw(CLOSE_XRCD, struct.pack('I', domain))
+
+
+@case
+def raw_order():
+    """Closes and destroys in any order, with handles of the wrong kind."""
+    with Stage() as stage:
+        a = stage.puppet('x1')
+        fd, = a('fd', stage.path, os.O_RDONLY)
+        d1, d2 = raw_open(a, fd), raw_open(a, fd)
+        expect(d1 != d2, 'a handle for each open')
+        q1, qpn = raw_create(a, d1)
+        q2, same = raw_create(a, d2, TGT_OPEN, qpn)
+        expect_eq(same, qpn, 'number')
+        for d in (d1, d2):
+            ktap.expect_errno(EBUSY, 'close', raw_close, a, d)
+        ktap.expect_errno((EINVAL, ENOENT), 'closing a QP', raw_close, a, 0x1000)
+        ktap.expect_errno((EINVAL, ENOENT), 'destroying nothing', raw_destroy, a, 0x1000)
+        raw_destroy(a, q1)
+        raw_close(a, d1)
+        ktap.expect_errno((EINVAL, ENOENT), 'closing it again', raw_close, a, d1)
+        # Condemned, but open.
+        expect_eq(targets(), [qpn], 'targets')
+        raw_destroy(a, q2)
+        expect_eq(targets(), [], 'targets')
+        raw_close(a, d2)
+
+
+@case
+def raw_wrong_numbers():
+    """Numbers of other domains and of other things open nothing."""
+    with Stage() as stage:
+        a = stage.puppet('x1', domain=True)
+        fd, = a('fd', stage.path, os.O_RDONLY)
+        here, there = raw_open(a, fd), handle_of(a)
+        _, qpn = raw_create(a, here)
+        ini, = a('ini', 5, 0)
+        for number in (qpn + 1 & 0xffffff, ini, 0, 1, 0xffffff, 0xffffffff):
+            ktap.expect_errno(EINVAL, f'view of {number}', raw_create, a, here, TGT_OPEN, number)
+            ktap.expect_errno(EINVAL, f'open of {number}', raw_core_open, a, here, number)
+        ktap.expect_errno(EINVAL, "view of another domain's", raw_create, a, there, TGT_OPEN, qpn)
+        ktap.expect_errno(EINVAL, "open of another domain's", raw_core_open, a, there, qpn)
+        ktap.expect_errno((EINVAL, ENOENT), 'a target in no domain', raw_create, a, 0x1000)
+        expect_eq(targets(), [qpn], 'targets')
+
+
+@case
+def raw_core_handle():
+    """ib_core's own OPEN_QP: a second handle of somebody's view keeps it."""
+    with Stage() as stage:
+        a, b, c = stage.puppet('x1', domain=True), stage.puppet('x1'), stage.puppet('x1', domain=True)
+        qpn, = a('tgt', 0, 0, 0)
+        fd, = b('fd', stage.path, os.O_RDONLY)
+        d = raw_open(b, fd, 0)
+        handle = raw_core_open(b, d, qpn)
+        ktap.expect_errno(EBUSY, 'close', raw_close, b, d)
+        a('unqp', 0)
+        expect_eq(targets(), [qpn], 'targets')
+        raw_destroy(b, handle)
+        expect_eq(targets(), [], 'targets')
+        # Killed, it leaves the target to the domain.
+        qpn, = a('tgt', 0, 0, 0)
+        raw_core_open(b, d, qpn)
+        a('unqp', 0)
+        b.kill()
+        expect_eq(targets(), [qpn], 'targets')
+        c('view', 0, 0, 0, qpn)
+        c('unqp', 0)
+        expect_eq(targets(), [], 'targets')
+
+
+@case
+def raw_bad_response():
+    """A command that cannot give its answer has not happened."""
+    with Stage() as stage:
+        a, b = stage.puppet('x1'), stage.puppet('x1')
+        fd, = a('fd', stage.path, os.O_RDONLY)
+        for _ in range(20):
+            ktap.expect_errno(EFAULT, 'open', a.raw, OPEN_XRCD, struct.pack('Qii', 8, fd, os.O_CREAT), 4)
+        fd2, = b('fd', stage.path, os.O_RDONLY)
+        b.refused(EAGAIN, 'xrcd', 0, 0, fd2, 0)
+        d = raw_open(a, fd)
+        for _ in range(20):
+            ktap.expect_errno(EFAULT, 'create', raw_create, a, d, response=8)
+        expect_eq(targets(), [], 'targets')
+        raw_close(a, d)
+        b.refused(EAGAIN, 'xrcd', 0, 0, fd2, 0)
+
+
+def removal(how, back):
+    """The device goes under domains with everything in them."""
+    with Stage() as stage:
+        a, b, c = (stage.puppet('x1', domain=True) for _ in range(3))
+        client = stage.puppet('x2')
+        a('srq', 0, 0, 0, 0, 16)
+        connect(client, 0, a, 0)
+        orphan = connect(client, 1, b, 0)
+        b.kill()
+        c('view', 0, 0, 0, orphan)
+        expect_eq(len(targets()), 2, 'targets')
+        net.sh(how)
+        for p in (a, c):
+            expect(DEVICE_FATAL in [e.type for e in p.events(1)], 'no IBV_EVENT_DEVICE_FATAL')
+        # What the device had is gone; a program may clean up, or not.
+        a('unqp', 0)
+        a('unsrq', 0)
+        a('unxrcd', 0)
+        a.refused(EIO, 'xrcd', 1, 0, -1, os.O_CREAT)
+        net.sh(back)
+        puppet.gid_index.cache_clear()
+        # The new device knows nothing of the old domain, whose users may linger.
+        d = stage.puppet('x1')
+        fd, = d('fd', stage.path, os.O_RDONLY)
+        d.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
+        d.domain(stage.path)
+        expect_eq(targets('x1'), [], 'targets')
+
+
+@case
+def device_removed():
+    removal('in_host h1 rdma link del x1', 'add_link h1 x1 e1 && wait_gid x1 10.7.0.1')
+
+
+@case
+def module_removed():
+    removal('rmmod xroce', 'modprobe xroce && add_link h1 x1 e1 && add_link h2 x2 e2 && '
+            'wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2')
+
+
+ktap.main(lambda: net.hosts_up())
