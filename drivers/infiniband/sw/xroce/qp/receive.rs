@@ -11,6 +11,7 @@ pub(crate) use self::env::RecvEnv;
 pub(crate) use self::io::{RecvIo, RecvQueue};
 use super::engine::{parse_from, take_packets, Budget};
 use super::request::{filled, MAX_SGE};
+use super::QpKind;
 use crate::prelude::*;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{mr, ud, wr};
@@ -200,7 +201,8 @@ impl RecvSide {
         for _ in 0..FLUSH_BURST {
             let none = matches!(self.io.queue, RecvQueue::None);
             if none || self.io.take(qp, None) == Err(ReceiveError::Empty) {
-                if qp.srq.is_some() && !self.io.last_wqe {
+                let on_srq = qp.srq.is_some() || qp.kind == QpKind::XrcTgt;
+                if on_srq && !self.io.last_wqe {
                     self.io.last_wqe = true;
                     qp.event(QpEvent::LastWqeReached);
                 }
