@@ -341,6 +341,12 @@ impl<P: Provider> Ops<P> {
                 if !created.tracked {
                     (*qp).res.set_no_track(1);
                 }
+                if target {
+                    // uverbs compares it on the way to RTR with what the user says there. ib_core
+                    // notes it on the way to INIT, which another view of the target may have gone.
+                    // Devices have one port.
+                    (*qp).port = 1;
+                }
                 Qp::<P>::place(qp, handle.clone(), user, created.data);
             }
             if target {
