@@ -154,6 +154,28 @@ impl<T: Send + Sync> Table<T> {
         Some(result)
     }
 
+    /// Calls `f` with one object after the other, in the order of the numbers, until it returns
+    /// something. Any context.
+    ///
+    /// As with [`with`](Self::with), no count is touched, and `f` must not sleep. It takes time for
+    /// every object: meant for small tables.
+    pub fn find<R>(&self, mut f: impl FnMut(u32, &T) -> Option<R>) -> Option<R> {
+        let _guard = rcu::read_lock();
+        let mut id = self.min as usize;
+        loop {
+            // SAFETY: The xarray is valid as long as `self`; `id` is written.
+            let entry = unsafe { bindings::xrdma_xa_next(self.xa.get(), &mut id) };
+            let ptr = NonNull::new(entry.cast())?;
+            // SAFETY: Found in this RCU read section, which lasts until `f` has returned; the table's
+            // reference or the grace period after it keep the object.
+            let object = unsafe { data(ptr) };
+            if let Some(result) = f(u32::try_from(id).ok()?, object) {
+                return Some(result);
+            }
+            id = id.checked_add(1)?;
+        }
+    }
+
     /// Takes the object out and frees its number. Any context.
     pub fn remove(&self, id: u32) -> Option<Ref<T>> {
         // SAFETY: The xarray is valid as long as `self`.

@@ -15,6 +15,9 @@ use rdma::{
     sync::SpinLockIrq, //
 };
 
+/// Views that are told of an event between two looks at the list.
+const BATCH: usize = 16;
+
 /// The event handles of all views of a target.
 #[pin_data]
 pub struct Views {
@@ -23,6 +26,7 @@ pub struct Views {
 }
 
 struct Inner {
+    /// In ascending order of the ids, which begin with 1.
     handles: KVec<(u64, QpHandle)>,
     next: u64,
 }
@@ -45,12 +49,37 @@ impl Views {
     }
 
     /// Raises an event in all views; false when there is none. Any context.
+    ///
+    /// Handlers run without the lock, which is held for [`BATCH`] views at a time: a target may be
+    /// open often, and peers decide when there is an event. A view that is added or removed
+    /// meanwhile hears of it or not; the handle of one that was removed does nothing.
     pub fn event(&self, kind: QpEvent) -> bool {
-        let inner = self.inner.lock();
-        for (_, handle) in inner.handles.iter() {
-            handle.event(kind);
+        let mut behind = 0;
+        loop {
+            let mut batch: [Option<QpHandle>; BATCH] = [const { None }; BATCH];
+            let mut count = 0usize;
+            {
+                let inner = self.inner.lock();
+                // Ids ascend.
+                let rest = inner.handles.iter().filter(|(id, _)| *id > behind);
+                let mut last = behind;
+                for (place, (id, handle)) in batch.iter_mut().zip(rest) {
+                    *place = Some(handle.clone());
+                    last = *id;
+                    count = count.wrapping_add(1);
+                }
+                if count == 0 {
+                    return behind != 0;
+                }
+                behind = last;
+            }
+            for handle in batch.iter().flatten() {
+                handle.event(kind);
+            }
+            if count < BATCH {
+                return true;
+            }
         }
-        !inner.handles.is_empty()
     }
 
     /// Adds a view; returns what [`Views::remove`] wants. Process context.
@@ -73,8 +102,8 @@ impl Views {
             let mut grown = KVec::with_capacity(room, GFP_KERNEL_ACCOUNT)?;
             let mut inner = self.inner.lock();
             if inner.handles.len() < grown.capacity() {
-                while let Some(old) = inner.handles.pop() {
-                    let _ = grown.push_within_capacity(old);
+                for (id, handle) in inner.handles.iter() {
+                    let _ = grown.push_within_capacity((*id, handle.clone()));
                 }
                 core::mem::swap(&mut inner.handles, &mut grown);
             }

@@ -11,6 +11,9 @@ use roce::mtu::Mtu;
 /// Nanoseconds between two rate-limited log lines of one device.
 const LOG_INTERVAL_NS: u64 = 1_000_000_000;
 
+/// Addresses of a port, more than ib_core's GID table has.
+const MAX_ADDRESSES: u32 = 1 << 16;
+
 /// A device, as packets and work requests see it.
 ///
 /// ib_core's device holds a reference, and so does every object on the wire.
@@ -28,7 +31,7 @@ pub(crate) struct WireDevice {
     next_log: Atomic<u64>,
     /// IP addresses of the port, as ib_core's GID table has them.
     #[pin]
-    addresses: SpinLockIrq<KVec<GidAddr>>,
+    addresses: Table<GidAddr>,
 }
 
 impl WireDevice {
@@ -51,7 +54,7 @@ impl WireDevice {
                 counters,
                 used: Used::new(),
                 next_log: Atomic::new(0),
-                addresses <- new_spinlock_irq!(KVec::new(), "xroce addresses"),
+                addresses <- Table::new(0..MAX_ADDRESSES),
             }? Error),
             GFP_KERNEL,
         )
@@ -128,54 +131,26 @@ impl WireDevice {
                 .is_ok()
     }
 
-    /// Tells whether `address` is one of the port's. Any context.
+    /// Tells whether `address` is one of the port's. Any context, no lock.
     pub(crate) fn owns(&self, address: &GidAddr) -> bool {
-        self.addresses.lock().iter().any(|a| a == address)
+        self.addresses
+            .find(|_, a| (a == address).then_some(()))
+            .is_some()
     }
 
     /// The port got an address. Process context.
     pub(crate) fn add_address(&self, address: GidAddr) -> Result {
-        loop {
-            let room = {
-                let mut addresses = self.addresses.lock();
-                if addresses.push_within_capacity(address).is_ok() {
-                    return Ok(());
-                }
-                addresses.len()
-            };
-            let mut grown = KVec::with_capacity(room.saturating_mul(2).max(8), GFP_KERNEL)?;
-            let mut addresses = self.addresses.lock();
-            if addresses.len() < grown.capacity() {
-                for old in addresses.iter() {
-                    let _ = grown.push_within_capacity(*old);
-                }
-                core::mem::swap(&mut *addresses, &mut grown);
-            }
-            drop(addresses);
-        }
+        let place = self.addresses.reserve()?;
+        place.publish(Ref::new(address, GFP_KERNEL)?);
+        Ok(())
     }
 
-    /// The port lost an address; one of two equal entries stays. Any context.
+    /// The port lost an address; one of two equal entries stays. Process context: ib_core changes
+    /// its table under a mutex.
     pub(crate) fn remove_address(&self, address: &GidAddr) {
-        let mut addresses = self.addresses.lock();
-        if let Some(at) = addresses.iter().position(|a| a == address) {
-            let _ = addresses.remove(at);
+        let found = self.addresses.find(|id, a| (a == address).then_some(id));
+        if let Some(id) = found {
+            drop(self.addresses.remove(id));
         }
     }
-}
-
-/// Runs `f` on QP 1 of the device that has address `dst` in namespace `ns`. Any context.
-pub(crate) fn with_gsi<R>(
-    ns: NamespaceId,
-    dst: &GidAddr,
-    f: impl FnOnce(&WireQp) -> R,
-) -> Option<R> {
-    let qp = crate::tables::gsi(ns, dst)?;
-    Some(f(&qp))
-}
-
-/// Counts for the device that has address `dst` in namespace `ns`, if there is one that serves the
-/// connection manager. Any context.
-pub(crate) fn count_at(ns: NamespaceId, dst: &GidAddr, counter: Counter) {
-    with_gsi(ns, dst, |qp| qp.device.count(counter, 1));
 }

@@ -4,7 +4,7 @@
 
 use crate::prelude::*;
 use crate::qp::state::QpKind;
-use crate::{device, tables, tx};
+use crate::{tables, tx};
 use roce::opcode::Transport;
 use roce::ud::{pkey_matches, GSI_QPN};
 use roce::wire::{split_icrc, Packet};
@@ -24,18 +24,18 @@ impl rdma::net::Receiver for Rx {
         let arrived = match Arrived::check(ns, skb) {
             Ok(arrived) => arrived,
             Err((skb, counter)) => {
-                device::count_at(ns, &skb.dst(), counter);
+                tables::count_at(ns, &skb.dst(), counter);
                 return;
             }
         };
         let dst = arrived.skb.dst();
         let known = match (arrived.dest_qpn, tables::get()) {
-            (GSI_QPN, _) => device::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
+            (GSI_QPN, _) => tables::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
             (qpn, Some(tables)) => tables.qps.with(qpn, |qp| arrived.deliver(qp)),
             (_, None) => None,
         };
         if known.is_none() {
-            device::count_at(ns, &dst, Counter::Unknown);
+            tables::count_at(ns, &dst, Counter::Unknown);
         }
     }
 }

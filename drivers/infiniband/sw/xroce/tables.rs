@@ -32,9 +32,9 @@ pub(crate) struct Tables {
     /// Address handles of user space by number.
     #[pin]
     pub(crate) ahs: Table<WireAh>,
-    /// The GSI QP of each device.
+    /// The GSI QP of each device, by the number that it has in `qps`.
     #[pin]
-    gsis: SpinLockIrq<KVec<Ref<WireQp>>>,
+    gsis: Table<WireQp>,
 }
 
 static TABLES: Global<Tables> = Global::new();
@@ -46,7 +46,7 @@ pub(crate) fn init() -> Result {
         srqs <- Table::new(1..MAX_24BIT),
         mrs <- Table::new(1..MAX_24BIT),
         ahs <- Table::new(1..MAX_24BIT),
-        gsis <- new_spinlock_irq!(KVec::new(), "xroce gsis"),
+        gsis <- Table::new(FIRST_QPN..MAX_24BIT),
     }? Error))?;
     Ok(())
 }
@@ -62,52 +62,37 @@ pub(crate) fn tables() -> Result<&'static Tables> {
     get().ok_or(ENODEV)
 }
 
-/// QP 1 of the device that has address `dst` in namespace `ns`. Any context.
-pub(crate) fn gsi(ns: NamespaceId, dst: &GidAddr) -> Option<Ref<WireQp>> {
-    let gsis = get()?.gsis.lock();
-    gsis.iter()
-        .find(|qp| qp.device.ns() == ns && qp.device.owns(dst))
-        .cloned()
+/// Runs `f` on QP 1 of the device that has address `dst` in namespace `ns`. Any context, under RCU:
+/// `f` must not sleep. No lock: whoever sends packets to the host decides how often this is asked.
+pub(crate) fn with_gsi<R>(
+    ns: NamespaceId,
+    dst: &GidAddr,
+    f: impl FnOnce(&WireQp) -> R,
+) -> Option<R> {
+    let mut f = Some(f);
+    get()?.gsis.find(|_, qp| {
+        if qp.device.ns() != ns || !qp.device.owns(dst) {
+            return None;
+        }
+        f.take().map(|f| f(qp))
+    })
+}
+
+/// Counts for the device that has address `dst` in namespace `ns`, if there is one that serves the
+/// connection manager. Any context.
+pub(crate) fn count_at(ns: NamespaceId, dst: &GidAddr, counter: Counter) {
+    with_gsi(ns, dst, |qp| qp.device.count(counter, 1));
 }
 
 /// Enters the GSI QP of a device. Process context.
 pub(crate) fn add_gsi(qp: Ref<WireQp>) -> Result {
-    let tables = tables()?;
-    loop {
-        let room = {
-            let mut gsis = tables.gsis.lock();
-            if gsis.len() < gsis.capacity() {
-                let _ = gsis.push_within_capacity(qp);
-                return Ok(());
-            }
-            gsis.capacity()
-        };
-        // Memory is allocated outside the lock; the old vector is freed there as well.
-        let mut grown = KVec::with_capacity(room.saturating_mul(2).max(4), GFP_KERNEL)?;
-        let mut gsis = tables.gsis.lock();
-        if gsis.len() < grown.capacity() {
-            while let Some(qp) = gsis.pop() {
-                let _ = grown.push_within_capacity(qp);
-            }
-            core::mem::swap(&mut *gsis, &mut grown);
-        }
-        drop(gsis);
-    }
+    tables()?.gsis.reserve_at(qp.qpn)?.publish(qp);
+    Ok(())
 }
 
 /// Takes a GSI QP out again. Process context.
 pub(crate) fn remove_gsi(qp: &WireQp) {
-    let Some(tables) = get() else {
-        return;
-    };
-    let mut emptied = KVec::new();
-    let mut gsis = tables.gsis.lock();
-    if let Some(at) = gsis.iter().position(|other| other.qpn == qp.qpn) {
-        let _ = gsis.remove(at);
+    if let Some(tables) = get() {
+        drop(tables.gsis.remove(qp.qpn));
     }
-    if gsis.is_empty() {
-        // A static must not keep memory when the module goes.
-        core::mem::swap(&mut *gsis, &mut emptied);
-    }
-    drop(gsis);
 }
