@@ -11,6 +11,7 @@
 
 use crate::{
     bindings,
+    growth::make_room,
     link,
     net::NetDev,
     ops::Ops,
@@ -221,13 +222,12 @@ impl<P: Provider> Device<P> {
 
     /// Keeps room for a user context, see [`Device::is_closing`].
     pub(crate) fn context_opens(&self, context: *mut bindings::ib_ucontext) -> Result {
-        Ok(self.extension.closing.lock().push(
-            Closing {
-                context,
-                task: ptr::null(),
-            },
-            GFP_KERNEL,
-        )?)
+        let mut closing = self.extension.closing.lock();
+        make_room(&mut closing, GFP_KERNEL)?;
+        Ok(closing.push_within_capacity(Closing {
+            context,
+            task: ptr::null(),
+        })?)
     }
 
     /// Notes that the current task has begun to clean up the file of `context`.

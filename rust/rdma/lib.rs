@@ -52,6 +52,7 @@ mod ops;
 
 // The kernel services.
 pub mod crc;
+pub mod growth;
 pub mod mem;
 pub mod net;
 pub mod owner;

@@ -13,7 +13,8 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
-    ptr, //
+    ptr,
+    slice, //
 };
 use kernel::{
     error::from_result,
@@ -43,6 +44,27 @@ pub trait LinkOps<P: Provider>: 'static {
 
     /// `rdma link del NAME`: the device is unregistered right after.
     fn dellink(_device: &Device<P>) {}
+}
+
+/// The string at `at`. `EINVAL` when it is longer than the name of a device can be.
+///
+/// `CStr::from_char_ptr` would add one to a length without a bound, which is a way to panic.
+///
+/// # Safety
+///
+/// `at` is a string that stays as it is during `'a`.
+unsafe fn string<'a>(at: *const kernel::ffi::c_char) -> Result<&'a CStr> {
+    let mut len = 0;
+    // SAFETY: No byte before this one was the end of the string (contract).
+    while unsafe { at.add(len).read() } != 0 {
+        if len >= bindings::IB_DEVICE_NAME_MAX as usize {
+            return Err(EINVAL);
+        }
+        len = len.wrapping_add(1);
+    }
+    // SAFETY: The bytes up to the end of the string, with it (contract).
+    let bytes = unsafe { slice::from_raw_parts(at.cast(), len.wrapping_add(1)) };
+    CStr::from_bytes_with_nul(bytes).map_err(|_| EINVAL)
 }
 
 /// The registration of a link type.
@@ -104,11 +126,13 @@ impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
         name: *const kernel::ffi::c_char,
         netdev: *mut kernel::bindings::net_device,
     ) -> kernel::ffi::c_int {
-        // SAFETY: A string of the netlink message, or of the caller (contract).
-        let name = unsafe { CStr::from_char_ptr(name) };
         // SAFETY: The caller holds a reference on the net device (contract).
         let netdev = unsafe { NetDev::from_raw(netdev.cast()) };
-        from_result(|| L::newlink(name, netdev).map(|()| 0))
+        from_result(|| {
+            // SAFETY: A string that stays for the time of the call (contract).
+            let name = unsafe { string(name) }?;
+            L::newlink(name, netdev).map(|()| 0)
+        })
     }
 
     /// # Safety

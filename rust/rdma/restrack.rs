@@ -11,6 +11,7 @@ use crate::{
     bindings,
     device::Device,
     events::QpHandle,
+    growth::make_room,
     provider::Provider,
     qp::{
         Qp,
@@ -155,7 +156,8 @@ impl<P: Provider> Device<P> {
         {
             let mut entries = tracked.entries.lock();
             let entries = (*entries).as_mut().ok_or(ENODEV)?;
-            entries.push(entry, GFP_KERNEL)?;
+            make_room(entries, GFP_KERNEL)?;
+            entries.push_within_capacity(entry)?;
         }
         Ok(TrackedQp {
             tracked: tracked.clone(),

@@ -9,6 +9,7 @@
 
 use crate::{
     bindings,
+    growth::make_room,
     ring::RingMem, //
 };
 use core::ptr::NonNull;
@@ -92,7 +93,7 @@ impl Offsets {
         )?;
         let mut inner = this.inner.lock();
         let context = inner.context.ok_or(ENODEV)?;
-        inner.entries.reserve(1, GFP_KERNEL)?;
+        make_room(&mut inner.entries, GFP_KERNEL)?;
         let entry = NonNull::from(KBox::leak(entry));
         // Page 0 is left out, so that an offset is never 0.
         //

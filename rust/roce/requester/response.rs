@@ -180,7 +180,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if !self.reach(psn, now, env) {
             return;
         }
-        if self.rnr_until.is_some() {
+        // Waiting already, or about to transmit that packet again: a copy.
+        if self.rnr_until.is_some() || self.next == self.una {
             self.ignore();
             return;
         }

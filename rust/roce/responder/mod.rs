@@ -192,11 +192,13 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.state = State::Ready;
     }
 
-    /// Takes over the rights of the remote side and the RNR timer; nothing else
-    /// changes once the QP is connected.
-    pub fn update(&mut self, access: Access, min_rnr_timer: u8) {
+    /// Takes over the rights of the remote side, the RNR timer and the number of
+    /// READs and atomics that may be outstanding; nothing else changes once the
+    /// QP is connected.
+    pub fn update(&mut self, access: Access, min_rnr_timer: u8, max_dest_rd_atomic: u8) {
         self.config.access = access;
         self.config.min_rnr_timer = min_rnr_timer;
+        self.config.max_dest_rd_atomic = max_dest_rd_atomic;
     }
 
     /// Between messages, with nothing to send.

@@ -120,18 +120,24 @@ pub(super) struct TooMany;
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Places for READs and atomics.
     #[inline]
-    fn resource_capacity(&self) -> u32 {
-        let lent = self.resources.len().min(usize::from(u8::MAX)) as u32;
-        lent.min(u32::from(self.config.max_dest_rd_atomic))
+    fn resource_places(&self) -> u32 {
+        self.resources.len().min(usize::from(u8::MAX)) as u32
+    }
+
+    /// READs and atomics that are kept. It may change while some are.
+    #[inline]
+    fn resource_limit(&self) -> u32 {
+        self.resource_places()
+            .min(u32::from(self.config.max_dest_rd_atomic))
     }
 
     /// Index of the resource `rel` places behind the oldest.
     #[inline]
     fn resource_index(&self, rel: u32) -> u32 {
-        let capacity = self.resource_capacity();
+        let places = self.resource_places();
         let index = self.oldest_resource.wrapping_add(rel);
-        if index >= capacity {
-            index.wrapping_sub(capacity)
+        if index >= places {
+            index.wrapping_sub(places)
         } else {
             index
         }
@@ -139,20 +145,24 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
 
     /// Whether another READ or atomic may come.
     pub(super) fn check_resource(&self) -> Result<(), TooMany> {
-        let capacity = self.resource_capacity();
-        if self.resource_count < capacity {
+        let limit = self.resource_limit();
+        if self.resource_count < limit {
             return Ok(());
         }
-        match self.resources.get(self.oldest_resource as usize) {
-            Some(r) if capacity != 0 && (r.is_answered || !r.is_pending()) => Ok(()),
-            _ => Err(TooMany),
+        let mut leaving = (0..=self.resource_count.saturating_sub(limit))
+            .map(|rel| self.resources.get(self.resource_index(rel) as usize));
+        let may_leave = |r: Option<&Resource>| r.is_some_and(|r| r.is_answered || !r.is_pending());
+        if limit != 0 && leaving.all(may_leave) {
+            Ok(())
+        } else {
+            Err(TooMany)
         }
     }
 
     /// Keeps `resource` in the place of the oldest, if there is no other; only
     /// after [`Self::check_resource`].
     pub(super) fn push_resource(&mut self, resource: Resource) {
-        if self.resource_count >= self.resource_capacity() {
+        while self.resource_count != 0 && self.resource_count >= self.resource_limit() {
             if let Some(r) = self.resources.get(self.oldest_resource as usize) {
                 if r.is_pending() {
                     self.pending = self.pending.wrapping_sub(1);

@@ -36,6 +36,18 @@ again() {
 	done
 	add_link h1 x1 e1 && wait_gid x1 10.7.0.1 fd07::1
 }
+# Two commands at once for one net device: one device, every time.
+at_once() {
+	local i n
+	rdma link del x1 || return 1
+	for ((i = 0; i < 10; i++)); do
+		in_host h1 bash -c "for n in a b c d; do rdma link add x\$n type $TYPE netdev e1 2>/dev/null & done; wait"
+		n=$(ls -d /sys/class/infiniband/x[abcd] 2>/dev/null)
+		[ "$(wc -w <<<"$n")" = 1 ] || { echo "round $i:" $n; return 1; }
+		rdma link del "${n##*/}" && gone "${n##*/}" || return 1
+	done
+	add_link h1 x1 e1 && wait_gid x1 10.7.0.1 fd07::1
+}
 addresses() {
 	ip -n h1 addr add 10.7.9.9/24 dev e1 && wait_gid x1 10.7.9.9 &&
 		ip -n h1 addr add fd07::99/64 dev e1 nodad && wait_gid x1 fd07::99 &&
@@ -83,7 +95,7 @@ netns_del() {
 	ip netns del h1 && until_true 20 gone x1
 }
 
-plan 16
+plan 17
 hosts_net || die "no namespaces"
 check autoload-by-type autoload
 check shown shown
@@ -94,6 +106,7 @@ check no-such-type fails_with '' add_link h1 x3 e1 nosuch
 check delete delete
 check delete-twice fails_with '' rdma link del x1
 check add-again again
+check add-at-once at_once
 check addresses addresses
 check mtu-follows mtus
 check state-follows state

@@ -206,9 +206,14 @@ def post_in_wrong_state():
     node = Node('x1')
     one = rc(node)
     mr = node.mr(64)
+    send = SendWR(num_sge=1, sg=[sge(mr)], send_flags=SIGNALED)
     expect_errno(EINVAL, 'receive in RESET', one.post_recv, recv_wr([sge(mr)]))
+    expect_errno(EINVAL, 'send in RESET', one.post_send, send)
     one.to_init(QPAttr(port_num=1))
+    expect_errno(EINVAL, 'send in INIT', one.post_send, send)
     one.post_recv(recv_wr([sge(mr)]))
+    one.to_rtr(verbs.attributes(node, node, one.qp_num))
+    expect_errno(EINVAL, 'send in RTR', one.post_send, send)
 
 
 @case

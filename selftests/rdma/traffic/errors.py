@@ -298,6 +298,39 @@ def sqd(kind, place):
     conn.close()
 
 
+def sqd_quietly(kind, place):
+    """SQD without en_sqd_async_notify: it drains, and no event says so."""
+    conn = fresh(kind, place)
+    src, dst = conn.a.mr(64), conn.b.mr(64)
+    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+    conn.send_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_SQD), MASK.IBV_QP_STATE)
+    ok(poll(conn.send_cq))
+    end = ktap.deadline(10)
+    while conn.send_qp.query(MASK.IBV_QP_STATE)[0].sq_draining:
+        expect(time.monotonic() < end, 'it drains for ever')
+    expect(conn.a.events() == [], 'an event that nobody asked for')
+    # What waits for RTS is not under way.
+    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+    expect(not conn.send_qp.query(MASK.IBV_QP_STATE)[0].sq_draining, 'a waiting request drains')
+    conn.close()
+
+
+def fewer_reads_in_sqd(kind, place):
+    """max_dest_rd_atomic changes in SQD: 0 forbids READs."""
+    conn = fresh(kind, place)
+    src, dst = conn.a.mr(64), conn.b.mr(64)
+    read = lambda: conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+    read()
+    ok(poll(conn.send_cq))
+    conn.tgt_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_SQD), MASK.IBV_QP_STATE)
+    attr = QPAttr(qp_state=QPS.IBV_QPS_SQD)
+    attr.max_dest_rd_atomic = 0
+    conn.tgt_qp.modify(attr, MASK.IBV_QP_STATE | MASK.IBV_QP_MAX_DEST_RD_ATOMIC)
+    read()
+    expect(poll(conn.send_cq)[0].status == WCS.IBV_WC_REM_INV_REQ_ERR, 'a READ beyond the limit')
+    conn.close()
+
+
 def cq_overflow(kind, place):
     """More completions than a CQ holds: IBV_EVENT_CQ_ERR, and the rest goes on."""
     a = Node('x1', cqe=4)
@@ -410,6 +443,10 @@ def main():
                        rnr_exceeded, rnr_imm, retry_exceeded, destroyed_peer, flush, reset_and_again, sqd,
                        cq_overflow, others_go_on):
                 case(fn.__name__, fn)
+            if net.TYPE != 'rxe':
+                case('sqd_quietly', sqd_quietly)
+            if kind == 'rc':
+                case('fewer_reads_in_sqd', fewer_reads_in_sqd)
         if net.TYPE != 'rxe':
             for how in ('unknown', 'foreign', 'basic'):
                 ktap.add(f'{place}-xrc-srqn-{how}', lambda p=place, h=how: xrc_number(p, h))

@@ -3,6 +3,7 @@
 # selftest: timeout=180 debug
 """Packets that a sound peer would not send: what is wrong with them is counted
 or answered as IBTA says, nothing is written, and the device goes on."""
+import json
 import os
 import random
 import sys
@@ -405,6 +406,28 @@ def behind(xrc):
             t.atomic(1)
             expect_eq(link.answer(GHOST), (opcode, at, rest), 'atomic answer, again')
     expect_eq(get(t.mr, 8), before, 'memory')
+    t.close()
+
+
+@case
+def reads_are_paced():
+    """A peer asks for a long READ at once: what a slow link cannot take waits."""
+    t = Target()
+    length = 8 << 20
+    mr = t.node.mr(length)
+    try:
+        net.sh('tc qdisc add dev e1 root tbf rate 50mbit burst 32kb limit 1500000', host='h1')
+    except RuntimeError as ex:
+        raise ktap.Skip('no tbf') from ex
+    try:
+        before = net.counters('x1')['send_err']
+        t.read(va=mr.buf, rkey=mr.rkey, length=length)
+        stats = lambda: json.loads(net.sh('tc -s -j qdisc show dev e1', host='h1'))[0]
+        ktap.wait_for('all of the response', 60, lambda: stats()['bytes'] > length)
+        expect_eq((stats()['drops'], net.counters('x1')['send_err'] - before), (0, 0), 'drops')
+    finally:
+        net.sh('tc qdisc del dev e1 root', host='h1')
+    link.answers(GHOST)
     t.close()
 
 

@@ -43,7 +43,7 @@ counters! {
     RetryExceeded = c"retry_exceeded_err",
     /// Work requests that failed because the peer had no receive posted.
     RnrRetryExceeded = c"retry_rnr_exceeded_err",
-    /// Times that a requester went back to resend.
+    /// Request packets sent again.
     Retransmit = c"retransmits",
     /// Packets that were not sent: no memory, no route, or refused by the network.
     SendError = c"send_err",

@@ -11,6 +11,9 @@ use roce::mtu::Mtu;
 /// Nanoseconds between two rate-limited log lines of one device.
 const LOG_INTERVAL_NS: u64 = 1_000_000_000;
 
+/// ib_core's limit for the name of a device (`IB_DEVICE_NAME_MAX`), bytes.
+const MAX_NAME: usize = 64;
+
 /// Addresses of a port, more than ib_core's GID table has.
 const MAX_ADDRESSES: u32 = 1 << 16;
 
@@ -21,7 +24,8 @@ const MAX_ADDRESSES: u32 = 1 << 16;
 pub(crate) struct WireDevice {
     ns: NamespaceId,
     tunnel: Tunnel,
-    name: KVec<u8>,
+    /// Ends with the first zero.
+    name: [u8; MAX_NAME],
     mac: [u8; 6],
     comp_vectors: u32,
     /// Path MTU of the port, bytes.
@@ -40,8 +44,10 @@ impl WireDevice {
     pub(crate) fn new(netdev: &NetDev, name: &str, comp_vectors: u32) -> Result<Arc<Self>> {
         let namespace = netdev.namespace().ok_or(ENODEV)?;
         let tunnel = Tunnel::open::<crate::rx::Rx>(&namespace)?;
-        let mut text = KVec::with_capacity(name.len(), GFP_KERNEL)?;
-        text.extend_from_slice(name.as_bytes(), GFP_KERNEL)?;
+        let mut text = [0; MAX_NAME];
+        for (to, from) in text.iter_mut().zip(name.bytes()) {
+            *to = from;
+        }
         let counters = PerCpu::new()?;
         Arc::pin_init(
             try_pin_init!(WireDevice {
@@ -72,7 +78,9 @@ impl WireDevice {
 
     /// The name that the device got when it was made.
     pub(crate) fn name(&self) -> &str {
-        core::str::from_utf8(&self.name).unwrap_or("xroce")
+        let mut parts = self.name.split(|byte| *byte == 0);
+        let name = parts.next().and_then(|n| core::str::from_utf8(n).ok());
+        name.unwrap_or("xroce")
     }
 
     /// Completion vectors.

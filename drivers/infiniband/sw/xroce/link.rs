@@ -11,6 +11,10 @@ use crate::{
     mr,
     port, //
 };
+use kernel::{
+    new_mutex,
+    sync::Mutex, //
+};
 use rdma::device::{
     Device,
     DeviceConfig,
@@ -21,6 +25,16 @@ use rdma::net::{
     NetdevEvent,
     NetdevEvents, //
 };
+use rdma::rcu::Global;
+
+/// Held while a device is looked for, made and registered.
+static ADDING: Global<Mutex<()>> = Global::new();
+
+/// Before the link type is registered; once.
+pub(crate) fn init() -> Result {
+    ADDING.init(new_mutex!((), "xroce links"))?;
+    Ok(())
+}
 
 /// The link type.
 pub(crate) struct Links;
@@ -29,6 +43,9 @@ impl LinkOps<Xroce> for Links {
     /// EEXIST when the net device has an xroce device already, EADDRINUSE when another driver has the
     /// UDP port of RoCEv2 in the namespace.
     fn newlink(name: &CStr, netdev: &NetDev) -> Result {
+        // Commands come in parallel; of two for one net device the second finds the first's device.
+        let adding = ADDING.get().ok_or(ENODEV)?;
+        let _adding = adding.lock();
         if Device::<Xroce>::by_netdev(netdev).is_some() {
             return Err(EEXIST);
         }

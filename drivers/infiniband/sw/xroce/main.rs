@@ -81,6 +81,7 @@ impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let services = Services::start()?;
         tables::init()?;
+        link::init()?;
         let watch = NetdevNotifier::register::<Watch>()?;
         let links = KBox::pin_init(Registration::new(c"xroce"), GFP_KERNEL)?;
         pr_info!(

@@ -331,6 +331,9 @@ impl Provider for Xroce {
     fn post_send(qp: &Qp<Self>, wr: &SendWr<'_, Self>) -> Result {
         let wire = &qp.data().wire;
         let queue = wire.kernel_sends.as_ref().ok_or(EINVAL)?;
+        if matches!(wire.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
+            return Err(EINVAL);
+        }
         wr::post_send(wire.kind, queue, wr)
     }
 
@@ -346,6 +349,9 @@ impl Provider for Xroce {
     fn post_recv(qp: &Qp<Self>, wr: &RecvWr<'_>) -> Result {
         let wire = &qp.data().wire;
         let queue = wire.kernel_recvs.as_ref().ok_or(EINVAL)?;
+        if wire.state() == QpState::Reset {
+            return Err(EINVAL);
+        }
         wr::post_recv(queue, wr)?;
         if wire.state().is_error() {
             // Nothing else runs this side any more.

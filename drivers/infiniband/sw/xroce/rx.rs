@@ -55,7 +55,7 @@ impl Arrived {
             return Err((skb, Counter::Malformed));
         };
         if tx::icrc(skb.headers(), covered) != Some(icrc) {
-            report_icrc(&skb);
+            report_icrc(ns, &skb);
             return Err((skb, Counter::BadIcrc));
         }
         let (dest_qpn, opcode, pkey) = match Packet::parse(covered) {
@@ -99,7 +99,7 @@ impl Arrived {
 }
 
 /// Says, once in a while, that packets come in whose ICRC is wrong.
-fn report_icrc(skb: &RxSkb) {
+fn report_icrc(ns: NamespaceId, skb: &RxSkb) {
     static NEXT: Atomic<u64> = Atomic::new(0);
     let now = now_ns();
     let next = NEXT.load(Relaxed);
@@ -111,11 +111,14 @@ fn report_icrc(skb: &RxSkb) {
         return;
     }
     let what = "has a wrong ICRC: corrupted, or its addresses or ports were translated (NAT)";
-    match skb.src().v4() {
-        Some([a, b, c, d]) => pr_warn!("packet from {a}.{b}.{c}.{d} {what}\n"),
+    let line = |device: &str| match skb.src().v4() {
+        Some([a, b, c, d]) => pr_warn!("{device}: packet from {a}.{b}.{c}.{d} {what}\n"),
         None => {
             let groups = u128::from_be_bytes(skb.src().0);
-            pr_warn!("packet from IPv6 address {groups:032x} {what}\n");
+            pr_warn!("{device}: packet from IPv6 address {groups:032x} {what}\n");
         }
+    };
+    if tables::with_gsi(ns, &skb.dst(), |qp| line(qp.device.name())).is_none() {
+        line("no device");
     }
 }

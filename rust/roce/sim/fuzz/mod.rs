@@ -213,7 +213,10 @@ impl Target<'_> {
                     self.responder.abort(&mut self.env);
                     assert!(self.env.current.is_none());
                 }
-                5 => self.responder.update(Access::default(), input.u8()),
+                5 => {
+                    let (timer, reads) = (input.u8(), input.u8() % 6);
+                    self.responder.update(Access::default(), timer, reads)
+                }
                 6 => self.responder.response_fault(&mut self.env),
                 _ => self.requester.update(sc),
             },

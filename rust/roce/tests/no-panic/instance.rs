@@ -223,7 +223,7 @@ pub fn recv_new(resources: &'static mut [Resource]) -> Receiver {
 #[inline(never)]
 pub fn recv_setup(r: &mut Receiver, c: &ResponderConfig) -> bool {
     r.configure(c);
-    r.update(c.access, c.min_rnr_timer);
+    r.update(c.access, c.min_rnr_timer, c.max_dest_rd_atomic);
     r.is_idle()
 }
 

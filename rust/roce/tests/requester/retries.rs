@@ -122,6 +122,23 @@ fn not_ready_ends_after_its_retries() {
 }
 
 #[test]
+fn a_late_copy_of_not_ready_is_no_second_one() {
+    let mut h = Host::rc();
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [0]);
+    h.nak(0, 0x21);
+    let t = h.requester.next_deadline().unwrap();
+    h.time(t);
+    // The wait is over, and nothing was sent since.
+    h.nak(0, 0x21);
+    assert_eq!(h.requester.stats().rnr_naks, 1);
+    assert_eq!(h.numbers(), [0]);
+    h.nak(0, 0x21);
+    assert_eq!(h.requester.stats().rnr_naks, 2);
+    assert_eq!(h.statuses(), []);
+}
+
+#[test]
 fn not_ready_seven_times_means_for_ever() {
     let mut c = config();
     c.rnr_retry = 7;

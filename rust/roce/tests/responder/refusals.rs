@@ -153,7 +153,7 @@ fn rights_of_the_qp() {
     );
     // They can be given and taken while connected.
     let mut p = Peer::rc();
-    p.responder.update(Access::default(), 2);
+    p.responder.update(Access::default(), 2, 4);
     p.expect_end(
         &Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 4),
         INVALID,
@@ -208,6 +208,37 @@ fn more_reads_than_agreed() {
         assert_eq!(p.answers().len(), 1);
     }
     assert_eq!(p.env.fatal, 0);
+}
+
+#[test]
+fn what_was_agreed_about_reads_changes() {
+    let mut p = Peer::with(Service::Rc, Access::ALL, 4);
+    let read = |psn| Raw::new(0x0c, psn).remote(RKEY_READ, VA_READ, 8);
+    for i in 0..3 {
+        p.send(&read(PSN + i));
+        assert_eq!(p.answers().len(), 1);
+    }
+    // Only one is kept now; what was kept before can still be repeated until
+    // another one comes.
+    p.responder.update(Access::ALL, 2, 1);
+    p.send(&read(PSN));
+    assert_eq!(p.answers().len(), 1);
+    p.send(&read(PSN + 3));
+    assert_eq!(p.answers().len(), 1);
+    p.expect_silence(&read(PSN + 2));
+    p.send(&read(PSN + 3));
+    assert_eq!(p.answers().len(), 1);
+    // Again more, in places that wrap.
+    p.responder.update(Access::ALL, 2, 3);
+    for i in 4..9 {
+        p.send(&read(PSN + i));
+    }
+    assert_eq!(p.answers().len(), 4);
+    assert_eq!(p.env.fatal, 1);
+    let mut p = Peer::with(Service::Rc, Access::ALL, 4);
+    p.responder.update(Access::ALL, 2, 0);
+    p.send(&read(PSN));
+    assert_eq!(p.answers()[0].syndrome, Some(Syndrome::Nak(INVALID)));
 }
 
 #[test]

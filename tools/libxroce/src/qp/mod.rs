@@ -19,7 +19,7 @@ use crate::lock::Locked;
 use crate::recv::RecvQueue;
 use crate::ring::Producer;
 use crate::sys::{Errno, Result};
-use crate::verbs::{IbvQp, VerbsQp, IBV_QPS_RESET};
+use crate::verbs::{IbvQp, VerbsQp, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTR};
 
 /// Type of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,16 +75,23 @@ impl Qp {
         unsafe { &*qp.cast::<Self>() }
     }
 
-    /// Whether requests can be posted: not in RESET. libibverbs keeps the state
-    /// as the program last set or queried it; what happens in other states is
-    /// up to the kernel.
-    fn accepts(&self) -> bool {
+    /// The state, as the program last set or queried it through libibverbs.
+    fn state(&self) -> c_int {
         // SAFETY: the member is in place for as long as the QP lives; the
         // program changes it through libibverbs, and posting to a QP while it
         // is moved to RESET may go either way.
-        let state =
-            unsafe { core::ptr::addr_of!((*self.base.get()).qp.qp_base.state).read_volatile() };
-        state != IBV_QPS_RESET
+        unsafe { core::ptr::addr_of!((*self.base.get()).qp.qp_base.state).read_volatile() }
+    }
+
+    /// Whether sends can be posted: not before RTS. What happens to them is up
+    /// to the kernel.
+    fn accepts_sends(&self) -> bool {
+        !matches!(self.state(), IBV_QPS_RESET | IBV_QPS_INIT | IBV_QPS_RTR)
+    }
+
+    /// Whether receives can be posted: not in RESET.
+    fn accepts_receives(&self) -> bool {
+        self.state() != IBV_QPS_RESET
     }
 
     /// Rings the doorbell. Without the queue's lock: the kernel may work on

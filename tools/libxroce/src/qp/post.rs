@@ -13,7 +13,7 @@ use crate::verbs::{IbvQp, IbvRecvWr, IbvSendWr};
 ///
 /// The list must be valid.
 unsafe fn send(qp: &Qp, wr: &mut *mut IbvSendWr) -> Result {
-    let Some(queue) = qp.send.as_ref().filter(|_| qp.accepts()) else {
+    let Some(queue) = qp.send.as_ref().filter(|_| qp.accepts_sends()) else {
         return Err(EINVAL);
     };
     let mut result = Ok(());
@@ -40,7 +40,7 @@ unsafe fn send(qp: &Qp, wr: &mut *mut IbvSendWr) -> Result {
     result
 }
 
-/// ibv_post_send(3): EINVAL for a request that the QP cannot take and in RESET, ENOMEM when
+/// ibv_post_send(3): EINVAL for a request that the QP cannot take and before RTS, ENOMEM when
 /// the queue is full, EIO when the device is gone.
 ///
 /// # Safety
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn post_recv(
 ) -> c_int {
     // SAFETY: a live QP of ours.
     let qp = unsafe { Qp::get(qp) };
-    let Some(queue) = qp.recv.as_ref().filter(|_| qp.accepts()) else {
+    let Some(queue) = qp.recv.as_ref().filter(|_| qp.accepts_receives()) else {
         if !bad.is_null() {
             // SAFETY: the caller's place for it.
             unsafe { *bad = wr };

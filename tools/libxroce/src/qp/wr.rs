@@ -213,7 +213,7 @@ unsafe extern "C" fn wr_start(qp: Ex) {
         send.hold();
         // SAFETY: taken in the line above.
         let q = unsafe { send.held() };
-        q.error = match this.accepts() {
+        q.error = match this.accepts_sends() {
             false => Some(EINVAL),
             true => q.dead().then_some(EIO),
         };

@@ -155,6 +155,8 @@ pub struct IbvQp {
 }
 
 pub const IBV_QPS_RESET: c_int = 0;
+pub const IBV_QPS_INIT: c_int = 1;
+pub const IBV_QPS_RTR: c_int = 2;
 pub const IBV_QPS_UNKNOWN: c_int = 7;
 
 #[repr(C)]

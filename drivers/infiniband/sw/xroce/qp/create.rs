@@ -368,6 +368,7 @@ fn build(
     )?;
     let recv = RecvSide::new(queues.recv, id.cap.max_recv_sge, resources)?;
     let timer = Timer::new(cookie, WireQp::on_send_work)?;
+    let pace = Timer::new(cookie, WireQp::on_recv_work)?;
     let send_work = Work::new(cookie, WireQp::on_send_work, work::Kind::Bh)?;
     let recv_work = Work::new(cookie, WireQp::on_recv_work, work::Kind::Bh)?;
     let attr = QpAttr {
@@ -391,6 +392,7 @@ fn build(
             requests <- Backlog::new(BACKLOG),
             responses <- Backlog::new(BACKLOG),
             timer,
+            pace,
             send_work,
             recv_work,
             send_cq: relations.send_cq,

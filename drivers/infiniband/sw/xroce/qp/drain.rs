@@ -36,12 +36,16 @@ impl WireQp {
         self.kick_send();
     }
 
-    /// Begins to drain: what was begun is finished, nothing new is begun, and an event tells when
-    /// that is so. The caller has set the state to SQD. Process context.
-    pub(crate) fn start_drain(&self) {
-        self.send.lock().requester.set_draining(true);
+    /// Begins to drain: what was begun is finished, nothing new is begun, and if `notify` says so an
+    /// event tells when that is so. The caller has set the state to SQD. Process context.
+    pub(crate) fn start_drain(&self, notify: bool) {
+        {
+            let mut send = self.send.lock();
+            send.requester.set_draining(true);
+            send.io.notify_drained = notify;
+        }
         self.kick_send();
-        if self.kind.is_datagram() {
+        if notify && self.kind.is_datagram() {
             self.event(QpEvent::SendQueueDrained);
         }
     }
@@ -56,6 +60,7 @@ impl WireQp {
     /// state to RESET. Process context.
     pub(crate) fn reset(&self) {
         self.timer.cancel();
+        self.pace.cancel();
         self.send.lock().reset();
         self.recv.lock().reset();
         self.responses.purge();
@@ -69,6 +74,7 @@ impl WireQp {
     pub(crate) fn stop(&self) {
         self.set_state(QpState::Reset);
         self.timer.cancel();
+        self.pace.cancel();
         self.send_work.cancel();
         self.recv_work.cancel();
         // A run in progress ends before the lock is taken; later ones see the state.

@@ -147,7 +147,7 @@ impl WireQp {
         with_qp(qpn, |qp| qp.kick_send());
     }
 
-    /// Callback of the QP's receive work. Softirq.
+    /// Callback of the QP's receive work and of the timer that paces it. Softirq.
     pub(crate) fn on_recv_work(qpn: u64) {
         with_qp(qpn, |qp| qp.kick_receive());
     }

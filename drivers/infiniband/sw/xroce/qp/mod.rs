@@ -69,6 +69,8 @@ pub(crate) struct WireQp {
     pub(crate) responses: Backlog,
     /// Deadline of the send direction.
     pub(crate) timer: Timer,
+    /// When the receive direction goes on with READ data, see [`receive`].
+    pub(crate) pace: Timer,
     /// Runs the send direction.
     pub(crate) send_work: Work,
     /// Runs the receive direction.

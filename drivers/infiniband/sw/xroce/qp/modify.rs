@@ -185,7 +185,7 @@ fn apply(wire: &WireQp, new: &QpAttr, mask: Mask, current: QpState, next: QpStat
         }
         (QpState::Rts, QpState::Sqd) => {
             move_on(wire, current, QpState::Sqd)?;
-            wire.start_drain();
+            wire.start_drain(mask.contains(Mask::EN_SQD_ASYNC_NOTIFY) && new.sqd_async_notify);
         }
         (QpState::Sqd | QpState::Sqe, QpState::Rts) => {
             update(wire, new, mask);
@@ -208,12 +208,15 @@ fn move_on(wire: &WireQp, from: QpState, to: QpState) -> Result {
 
 /// Changes what may be changed while the QP runs.
 fn update(wire: &WireQp, new: &QpAttr, mask: Mask) {
-    let changed = mask.bits() & (Mask::ACCESS_FLAGS | Mask::MIN_RNR_TIMER).bits() != 0;
+    let changed = mask.bits()
+        & (Mask::ACCESS_FLAGS | Mask::MIN_RNR_TIMER | Mask::MAX_DEST_RD_ATOMIC).bits()
+        != 0;
     if changed && wire.kind.receives() && !wire.kind.is_datagram() {
-        wire.recv
-            .lock()
-            .responder
-            .update(access_of(new.access), new.min_rnr_timer);
+        wire.recv.lock().responder.update(
+            access_of(new.access),
+            new.min_rnr_timer,
+            new.max_dest_rd_atomic,
+        );
         wire.kick_receive();
     }
     if mask.contains(Mask::AV) && !wire.kind.is_datagram() {

@@ -27,8 +27,8 @@ pub(crate) fn query(qp: &Qp<Xroce>) -> Result<QpQuery> {
 }
 
 impl WireQp {
-    /// In SQD: nothing of the send queue is under way any more. Process context.
+    /// In SQD: nothing of the send queue is under way any more; a datagram never is. Process context.
     fn is_drained(&self) -> bool {
-        self.send.lock().requester.outstanding() == 0
+        self.kind.is_datagram() || self.send.lock().requester.is_drained()
     }
 }

@@ -27,6 +27,17 @@ pub(crate) struct RecvSide {
     pub(crate) io: RecvIo,
 }
 
+/// READ data wait while the packets of the namespace that have not left the host's queues take more
+/// memory than this, bytes.
+const TX_LIMIT: u64 = 1 << 20;
+
+/// The first of those waits, ns; each that follows is twice as long, up to 32 times.
+const PACE_NS: u64 = 100_000;
+
+/// So many waits in a row, about 50 ms, and a burst goes all the same: the queue that is full may be
+/// another net device's, which does not move at all.
+const MAX_WAITS: u32 = 20;
+
 impl RecvSide {
     /// Makes the receive side of a QP. `max_sge` is that of its own queue, and ignored with an SRQ;
     /// `resources` is the number of READs and atomics that may be replayed. Process context.
@@ -118,8 +129,28 @@ impl RecvSide {
         responder.handle_request(&packet, now, &mut env);
     }
 
+    /// Whether READ data wait for the queues of the host: no ACK of the peer paces them, and a whole
+    /// READ may be asked for at once. If so, a timer runs this side again.
+    fn is_paced(&mut self, qp: &WireQp, now: u64) -> bool {
+        let io = &mut self.io;
+        if now < io.resume_at {
+            return true;
+        }
+        if io.waits >= MAX_WAITS || qp.device.tunnel().tx_in_flight() <= TX_LIMIT {
+            io.waits = 0;
+            return false;
+        }
+        io.resume_at = now.saturating_add(PACE_NS << io.waits.min(5));
+        io.waits = io.waits.wrapping_add(1);
+        qp.pace.start_at(io.resume_at);
+        true
+    }
+
     /// Sends READ responses. True when some are left for another run.
     fn stream(&mut self, qp: &WireQp, now: u64) -> bool {
+        if self.responder.has_response() && self.is_paced(qp, now) {
+            return false;
+        }
         let mut budget = Budget::new();
         while let Some(response) = self.responder.poll_response(now) {
             match self.build(qp, &response) {

@@ -118,17 +118,19 @@ fn first_error_wins_and_posts_nothing() {
 }
 
 #[test]
-fn refused_in_reset() {
-    let mut qp = qp(Kind::Rc);
-    qp.base.get_mut().qp.qp_base.state = IBV_QPS_RESET;
-    let e = ex(&qp);
-    // SAFETY: a live QP.
-    unsafe {
-        wr_start(e);
-        wr_send(e);
-        assert_eq!(wr_complete(e), EINVAL.0);
+fn refused_before_rts() {
+    for state in [IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR] {
+        let mut qp = qp(Kind::Rc);
+        qp.base.get_mut().qp.qp_base.state = state;
+        let e = ex(&qp);
+        // SAFETY: a live QP.
+        unsafe {
+            wr_start(e);
+            wr_send(e);
+            assert_eq!(wr_complete(e), EINVAL.0);
+        }
+        assert_eq!(published(&qp), 0);
     }
-    assert_eq!(published(&qp), 0);
 }
 
 #[test]

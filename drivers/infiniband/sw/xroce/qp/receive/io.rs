@@ -50,7 +50,11 @@ pub(crate) struct RecvIo {
     pub(crate) current: Current,
     /// Answers of the present run.
     pub(super) replies: TxBatch,
-    /// Number of them.
+    /// When READ data may go on that wait for the queues of the host; the timer is armed.
+    pub(super) resume_at: u64,
+    /// How often they have waited so far.
+    pub(super) waits: u32,
+    /// Number of the answers.
     pub(super) reply_count: u32,
     /// What was counted already.
     seen: ResponderStats,
@@ -79,6 +83,8 @@ impl RecvIo {
                 srq: None,
             },
             replies: TxBatch::new(),
+            resume_at: 0,
+            waits: 0,
             reply_count: 0,
             seen: ResponderStats::default(),
             failed: false,
@@ -192,6 +198,8 @@ impl RecvIo {
         self.last_wqe = false;
         self.corrupt = false;
         self.local_token = 0;
+        self.resume_at = 0;
+        self.waits = 0;
     }
 }
 

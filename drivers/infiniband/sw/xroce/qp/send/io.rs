@@ -47,6 +47,8 @@ pub(crate) struct SendIo {
     pub(super) failed: bool,
     /// Everything is flushed.
     pub(super) flushed: bool,
+    /// An event is to tell when the queue has drained (`en_sqd_async_notify`).
+    pub(crate) notify_drained: bool,
     /// PSN of the next datagram.
     psn: u32,
     /// What was counted already.
@@ -82,6 +84,7 @@ impl SendIo {
             awake: false,
             failed: false,
             flushed: false,
+            notify_drained: false,
             psn: 0,
             seen: RequesterStats::default(),
             local: local::Sender::default(),
@@ -345,7 +348,9 @@ impl RequesterEnv for SendEnv<'_> {
     }
 
     fn sq_drained(&mut self) {
-        self.qp.event(QpEvent::SendQueueDrained);
+        if self.io.notify_drained {
+            self.qp.event(QpEvent::SendQueueDrained);
+        }
     }
 }
 
