@@ -59,6 +59,20 @@ struct Queues {
     mappings: [Option<RingMapping>; 2],
 }
 
+impl Queues {
+    /// No requests come from anywhere.
+    fn none() -> Self {
+        Queues {
+            send: SendQueue::None,
+            recv: RecvQueue::None,
+            kernel_sends: None,
+            kernel_recvs: None,
+            rings: Rings::default(),
+            mappings: [None, None],
+        }
+    }
+}
+
 /// Everything that the parts of a create call need.
 struct Plan {
     cap: QpCap,
@@ -170,14 +184,7 @@ fn create_tgt(
             user: false,
             cap: QpCap::default(),
         },
-        Queues {
-            send: SendQueue::None,
-            recv: RecvQueue::None,
-            kernel_sends: None,
-            kernel_recvs: None,
-            rings: Rings::default(),
-            mappings: [None, None],
-        },
+        Queues::none(),
         Relations {
             send_cq: None,
             recv_cq: None,
@@ -262,14 +269,7 @@ fn user_queues(plan: &Plan, udata: &mut Udata<'_, Xroce>) -> Result<Queues> {
     if request.flags != 0 || request.reserved != 0 {
         return Err(EINVAL);
     }
-    let mut queues = Queues {
-        send: SendQueue::None,
-        recv: RecvQueue::None,
-        kernel_sends: None,
-        kernel_recvs: None,
-        rings: Rings::default(),
-        mappings: [None, None],
-    };
+    let mut queues = Queues::none();
     let entries = plan.cap.max_send_wr;
     let sq = wr::new_ring(entries, plan.send_stride)?;
     let sq_map = udata.ucontext()?.map_ring(sq.clone())?;
@@ -309,24 +309,20 @@ fn kernel_queues(plan: &Plan) -> Result<Queues> {
         KernelQueue::new(cap.max_send_wr, cap.max_send_sge),
         GFP_KERNEL,
     )?;
-    let mut recv = RecvQueue::None;
-    let mut kernel_recvs = None;
+    let mut queues = Queues {
+        send: SendQueue::Kernel(sends.clone()),
+        kernel_sends: Some(sends),
+        ..Queues::none()
+    };
     if plan.has_rq {
         let recvs = Arc::pin_init(
             KernelQueue::new(cap.max_recv_wr, cap.max_recv_sge),
             GFP_KERNEL,
         )?;
-        recv = RecvQueue::Kernel(recvs.clone());
-        kernel_recvs = Some(recvs);
+        queues.recv = RecvQueue::Kernel(recvs.clone());
+        queues.kernel_recvs = Some(recvs);
     }
-    Ok(Queues {
-        send: SendQueue::Kernel(sends.clone()),
-        recv,
-        kernel_sends: Some(sends),
-        kernel_recvs,
-        rings: Rings::default(),
-        mappings: [None, None],
-    })
+    Ok(queues)
 }
 
 /// What never changes about a QP.

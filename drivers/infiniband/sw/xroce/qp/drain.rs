@@ -61,22 +61,6 @@ impl WireQp {
     pub(crate) fn reset(&self) {
         self.timer.cancel();
         self.pace.cancel();
-        self.send.lock().reset();
-        self.recv.lock().reset();
-        self.responses.purge();
-        self.requests.purge();
-        self.kick_send();
-        self.kick_receive();
-    }
-
-    /// Ends all activity of a QP that is no longer in the table. Nothing completes any more once
-    /// this returns. Process context.
-    pub(crate) fn stop(&self) {
-        self.set_state(QpState::Reset);
-        self.timer.cancel();
-        self.pace.cancel();
-        self.send_work.cancel();
-        self.recv_work.cancel();
         // A run in progress ends before the lock is taken; later ones see the state.
         self.send.lock().reset();
         self.recv.lock().reset();
@@ -86,5 +70,15 @@ impl WireQp {
         // then finds that nobody answers.
         self.kick_send();
         self.kick_receive();
+    }
+
+    /// Ends all activity of a QP that is no longer in the table. Nothing completes any more once
+    /// this returns. Process context.
+    pub(crate) fn stop(&self) {
+        self.set_state(QpState::Reset);
+        // Timers and work items find the QP by its number, so what is armed from now on does nothing.
+        self.send_work.cancel();
+        self.recv_work.cancel();
+        self.reset();
     }
 }
