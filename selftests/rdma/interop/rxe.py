@@ -51,9 +51,9 @@ def main():
                     traffic.connection('uc', a, b, 4), False))
     for version in (4, 6):
         ktap.add(f'ipv{version}-to-rxe-lossy', lambda v=version: lossy(
-            'x1', 'x2', v, lambda c: traffic.exactly_once(c, 60, close_early=False)))
+            'x1', 'x2', v, lambda c: traffic.exactly_once(c, 120, close_early=False)))
         ktap.add(f'ipv{version}-from-rxe-lossy', lambda v=version: lossy(
-            'x2', 'x1', v, lambda c: traffic.exactly_once(c, 60, read_back=False)))
+            'x2', 'x1', v, lambda c: traffic.exactly_once(c, 160, read_back=False)))
         ktap.add(f'ipv{version}-from-rxe-lossy-reads', lambda v=version: lossy(
             'x2', 'x1', v, lambda c: [traffic.many_reads(c, False) for _ in range(4)]))
 
