@@ -12,6 +12,8 @@ module=$(module_of "$TYPE")
 
 says() { grep -q "^$1" "$log"; }
 
+gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
+
 # start DEVICE...: a program that sends on one device, or from one to another.
 start() {
 	local args=() d
@@ -26,8 +28,18 @@ ended() {
 	wait $pid || { echo "exit status $?"; cat "$log"; return 1; }
 	says closed
 }
-fresh() { hosts_clean && hosts_up; }
-gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
+# Making namespaces is most of the work on the debug kernel: hosts that still
+# stand only get new devices.
+wired() { ip -n h1 link show e1 && ip -n h2 link show e2; } >/dev/null 2>&1
+fresh() {
+	local n
+	wired || { hosts_clean && hosts_up; return; }
+	for n in 1 2; do
+		gone x$n || rdma link del x$n || return 1
+		add_link h$n x$n e$n || return 1
+	done
+	wait_gid x1 10.7.0.1 fd07::1 && wait_gid x2 10.7.0.2 fd07::2
+}
 nothing_left() { ! rdma res show qp 2>/dev/null | grep -q 'comm selftest-busy'; }
 
 link_del() { # DEVICE...
@@ -52,23 +64,23 @@ killed() {
 link_down_up() {
 	fresh && start x1 x2 || return 1
 	ip -n h1 link set e1 down && ip -n h1 link set e1 up || return 1
-	in_host h1 rdma link del x1 && gone x1 && ended
+	# The IPv6 address went with the link.
+	in_host h1 rdma link del x1 && gone x1 && ended && hosts_clean
 }
 again_at_once() {
-	local i
+	local i rounds=10
+	[ "$SELFTEST_SLOW" = 1 ] || rounds=3
 	fresh || return 1
-	for ((i = 0; i < 10; i++)); do
+	for ((i = 0; i < rounds; i++)); do
 		in_host h1 rdma link del x1 && add_link h1 x1 e1 || return 1
 	done
 	wait_gid x1 10.7.0.1
 }
 load_loop() {
 	local i rounds=10
-	[ "$SELFTEST_SLOW" = 1 ] || rounds=4
-	hosts_clean || return 1
+	[ "$SELFTEST_SLOW" = 1 ] || rounds=3
 	for ((i = 0; i < rounds; i++)); do
-		rmmod "$module" && modprobe "$module" || return 1
-		hosts_up && hosts_clean || return 1
+		rmmod "$module" && modprobe "$module" && fresh || return 1
 	done
 }
 
@@ -83,7 +95,7 @@ check "rmmod under local traffic" module_out x1
 check "rmmod under traffic on the wire" module_out x1 x2
 check "kill -9 under traffic" killed x1 x2
 check "net device down and up under traffic" link_down_up
-check "link del and add, ten times at once" again_at_once
+check "link del and add at once" again_at_once
 check "load, use, unload" load_loop
 hosts_clean
 rm -f "$log"
