@@ -8,5 +8,6 @@
 
 #include "ib.h"
 #include "services.h"
+#include "uverbs.h"
 
 #endif /* XROCE_HELPERS_H */

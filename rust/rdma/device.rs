@@ -151,6 +151,8 @@ struct Extension<P: Provider> {
     closing: Mutex<KVec<Closing>>,
     /// Queue pairs that `rdma res` shows besides those of ib_core.
     tracked: Arc<Tracked<P>>,
+    /// Driver methods of uverbs; ib_core's device points to it.
+    uverbs: Opaque<bindings::xrdma_uverbs>,
     #[pin]
     data: P::Data,
 }
@@ -371,6 +373,7 @@ impl<P: Provider> UnregisteredDevice<P> {
             provider: TypeId::of::<P>(),
             closing <- new_mutex!(KVec::new()),
             tracked: Tracked::new()?,
+            uverbs: Opaque::uninit(),
             data <- data,
         }? Error);
         // SAFETY: The memory is ours alone and big enough; it never moves. On error nothing stays
@@ -379,6 +382,15 @@ impl<P: Provider> UnregisteredDevice<P> {
         undo.dismiss();
         // SAFETY: Not registered, so nobody reads the table yet. It is copied.
         unsafe { bindings::ib_set_device_ops(ib.as_ptr(), &Ops::<P>::TABLE) };
+        if P::HAS_CREATE_RCV_QP {
+            // SAFETY: Ours alone, and at its place for as long as the device exists; the table of
+            // functions is static.
+            unsafe {
+                let uverbs = Opaque::cast_into(&raw const (*this).extension.uverbs);
+                bindings::xrdma_uverbs_init(uverbs, &Ops::<P>::RCV_QP);
+                (*ib.as_ptr()).driver_def = (&raw const (*uverbs).defs).cast();
+            }
+        }
         // INVARIANT: Just made.
         Ok(Self(ib, PhantomData))
     }

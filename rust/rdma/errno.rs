@@ -26,3 +26,8 @@ pub fn eaddrinuse() -> Error {
 pub fn eaddrnotavail() -> Error {
     Error::from_errno(-(bindings::EADDRNOTAVAIL as i32))
 }
+
+/// The message is full.
+pub fn emsgsize() -> Error {
+    Error::from_errno(-(bindings::EMSGSIZE as i32))
+}

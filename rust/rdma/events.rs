@@ -38,7 +38,7 @@ const CLOSED: i32 = i32::MIN;
 /// Lets users through from when it is opened until it is closed, and lets the closer wait for those
 /// inside.
 #[pin_data]
-struct Gate {
+pub(crate) struct Gate {
     /// 1 once the gate was opened.
     opened: Atomic<i32>,
     users: Atomic<i32>,
@@ -47,7 +47,7 @@ struct Gate {
 }
 
 impl Gate {
-    fn new() -> impl PinInit<Self> {
+    pub(crate) fn new() -> impl PinInit<Self> {
         pin_init!(Self {
             opened: Atomic::new(0),
             users: Atomic::new(0),
@@ -56,12 +56,12 @@ impl Gate {
     }
 
     /// Opens the gate. Any context.
-    fn open(&self) {
+    pub(crate) fn open(&self) {
         self.opened.store(1, ordering::Release);
     }
 
     /// Goes in; `None` before the gate is opened and once it is closed. Any context.
-    fn enter(&self) -> Option<Inside<'_>> {
+    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
         if self.opened.load(ordering::Acquire) == 0 {
             return None;
         }
@@ -81,7 +81,7 @@ impl Gate {
     }
 
     /// Closes the gate for good and waits until everybody has left. Process context; once only.
-    fn close(&self) {
+    pub(crate) fn close(&self) {
         if self.users.fetch_add(CLOSED, ordering::Full) != 0 {
             self.idle.wait_for_completion();
         }
@@ -89,7 +89,7 @@ impl Gate {
 }
 
 /// Proof that the gate was open and has not finished closing.
-struct Inside<'a>(&'a Gate);
+pub(crate) struct Inside<'a>(&'a Gate);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {

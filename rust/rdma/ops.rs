@@ -20,6 +20,7 @@ mod datapath;
 mod device;
 mod memory;
 mod queues;
+mod rcv_qp;
 
 use crate::{
     ah::Ah,
@@ -67,6 +68,7 @@ impl<P: Provider> Ops<P> {
         alloc_hw_port_stats: op!(HAS_HW_STATS, alloc_hw_port_stats),
         get_hw_stats: op!(HAS_HW_STATS, get_hw_stats),
         get_dev_fw_str: Some(Self::get_dev_fw_str),
+        fill_res_qp_entry: op!(HAS_SHOW_QP, fill_res_qp_entry),
         enable_driver: op!(HAS_ENABLE, enable_driver),
         dealloc_driver: Some(Self::dealloc_driver),
 

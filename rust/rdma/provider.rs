@@ -59,6 +59,7 @@ use crate::{
         QpInitAttr,
         QpQuery, //
     },
+    restrack::ResEntry,
     srq::{
         CreatedSrq,
         Srq,
@@ -68,7 +69,14 @@ use crate::{
     },
     stats::CounterDesc,
     ucontext::UContext,
-    uverbs::udata::Udata,
+    uverbs::{
+        file::{
+            FileEvents,
+            FileId, //
+        },
+        rcv_qp::RcvQpAttr,
+        udata::Udata, //
+    },
     wr::{
         RecvWr,
         SendWr,
@@ -115,6 +123,9 @@ pub trait Provider: Sized + Send + Sync + 'static {
     type Ah: Send + Sync;
     /// Private data of an XRC domain.
     type Xrcd: Send + Sync;
+    /// Private data of a registration for a receive queue pair by number. Its drop ends the
+    /// registration. Process context.
+    type RcvQp: Send + Sync;
 
     /// Reports the attributes of the device. Also called once during registration.
     fn query_device(device: &Device<Self>) -> Result<DeviceAttr>;
@@ -296,6 +307,49 @@ pub trait Provider: Sized + Send + Sync + 'static {
 
     /// The queue pair goes. `cause` tells an explicit destroy from the end of the process' file.
     fn destroy_qp(qp: &Qp<Self>, cause: DestroyCause);
+
+    /// Adds what is to be known of a queue pair to its line in `rdma -dd resource show`. May run while
+    /// the queue pair is used.
+    fn show_qp(_qp: &Qp<Self>, _entry: &mut ResEntry) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Makes an XRC target that is known by its number, brings it to the state that `attr` is for,
+    /// and registers a process for it: the number, and the registration, whose events go to
+    /// `events`. A provider that has this method has the four that follow as well.
+    fn create_rcv_qp(
+        _xrcd: &Xrcd<Self>,
+        _events: FileEvents,
+        _attr: &mut RcvQpAttr<'_>,
+    ) -> Result<(u32, Self::RcvQp)> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Registers a process for a target of the domain: `EINVAL` when there is none with that number,
+    /// `EEXIST` when the file has a registration for it.
+    fn register_rcv_qp(
+        _xrcd: &Xrcd<Self>,
+        _qp_num: u32,
+        _events: FileEvents,
+    ) -> Result<Self::RcvQp> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Changes a target of the domain.
+    fn modify_rcv_qp(_xrcd: &Xrcd<Self>, _qp_num: u32, _attr: &mut RcvQpAttr<'_>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Reports the attributes of a target of the domain.
+    fn query_rcv_qp(_xrcd: &Xrcd<Self>, _qp_num: u32) -> Result<QpAttr> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Finds the registration of a file for a target of the domain: its handle
+    /// ([`FileEvents::handle`]), `EINVAL` when there is none.
+    fn rcv_qp_registration(_xrcd: &Xrcd<Self>, _qp_num: u32, _file: FileId) -> Result<u32> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
 
     /// Queues one send of a kernel user. Any context, interrupts off included: must not run the
     /// requester here. An error ends the chain of requests, as `ib_post_send` documents.

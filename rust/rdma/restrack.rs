@@ -10,13 +10,17 @@
 use crate::{
     bindings,
     device::Device,
+    errno::emsgsize,
     events::QpHandle,
     growth::make_room,
     provider::Provider,
     qp::{
         Qp,
+        QpAttrMask,
+        QpState,
         QpType, //
     },
+    uverbs::rcv_qp::RcvQpAttr, //
 };
 use core::{
     marker::PhantomData,
@@ -28,12 +32,14 @@ use kernel::{
         __GFP_ZERO, //
         GFP_KERNEL_ACCOUNT,
     },
+    error::to_result,
     new_mutex,
     prelude::*,
     sync::{
         Arc,
         Mutex, //
     },
+    types::ScopeGuard, //
 };
 
 /// An entry: a queue pair that was placed and is tracked, and that only the table owns.
@@ -47,9 +53,13 @@ impl<P: Provider> Drop for Entry<P> {
         let qp = self.0.as_ptr();
         // SAFETY: Tracked since `track_qp`; the device still exists, since its own drop empties
         // the table. Waits for those that are looking at the entry. Afterwards nobody knows it,
-        // so that it can be taken apart and its memory freed.
+        // so that it can be taken apart and its memory freed. The reference on a GID comes from
+        // ib_core's modify operation, whose callers give it back.
         unsafe {
             bindings::xrdma_ib_untrack_qp(qp);
+            if !(*qp).av_sgid_attr.is_null() {
+                bindings::rdma_put_gid_attr((*qp).av_sgid_attr);
+            }
             Qp::<P>::from_raw(qp).handle.revoke();
             Qp::<P>::unplace(qp);
             drop(KBox::from_raw(qp.cast::<MaybeUninit<Qp<P>>>()));
@@ -98,30 +108,116 @@ impl<P: Provider> Tracked<P> {
 }
 
 /// An entry of `rdma res`; dropping it takes the entry away. Process context.
+///
+/// # Invariants
+///
+/// `qp` is the pointer of an entry of `tracked`, until that is closed.
+#[pin_data(PinnedDrop)]
 pub struct TrackedQp<P: Provider> {
     tracked: Arc<Tracked<P>>,
     qp: NonNull<bindings::ib_qp>,
+    /// One modify operation at a time: there is no uobject whose lock would see to it.
+    #[pin]
+    modify: Mutex<()>,
 }
 
-// SAFETY: The pointer is only compared.
+// SAFETY: The pointer is compared, and used for what any thread may do.
 unsafe impl<P: Provider> Send for TrackedQp<P> {}
 
-// SAFETY: As above.
+// SAFETY: As above; `modify` serialises where that is needed.
 unsafe impl<P: Provider> Sync for TrackedQp<P> {}
 
-impl<P: Provider> Drop for TrackedQp<P> {
-    fn drop(&mut self) {
+#[pinned_drop]
+impl<P: Provider> PinnedDrop for TrackedQp<P> {
+    fn drop(self: Pin<&mut Self>) {
         self.tracked.remove(self.qp);
+    }
+}
+
+impl<P: Provider> TrackedQp<P> {
+    /// Goes to `state` with those attributes of `attr` that `mask` names, by ib_core's modify operation:
+    /// it finds the source GID, keeps a reference on it, resolves the next hop, and calls
+    /// [`Provider::modify_qp`]. `device` is the one that the entry was made for, or this fails with
+    /// `ENODEV`. Process context; may take as long as the resolution of an address.
+    pub fn modify(
+        &self,
+        device: &Device<P>,
+        attr: &mut RcvQpAttr<'_>,
+        mask: QpAttrMask,
+        state: Option<QpState>,
+    ) -> Result {
+        if !core::ptr::eq(&raw const **device.tracked(), &raw const *self.tracked) {
+            return Err(ENODEV);
+        }
+        let mask = match state {
+            Some(_) => mask | QpAttrMask::STATE,
+            None => mask,
+        };
+        let _one = self.modify.lock();
+        // SAFETY: The device exists, so its table is not closed, and the entry is there as long as
+        // `self` is: a queue pair that was placed. `attr` and `udata` are valid (invariant); nobody
+        // else is in here.
+        to_result(unsafe {
+            if let Some(state) = state {
+                (*attr.attr).qp_state = state as u32;
+            }
+            bindings::ib_modify_qp_with_udata(
+                self.qp.as_ptr(),
+                attr.attr,
+                mask.bits() as i32,
+                attr.udata,
+            )
+        })
+    }
+}
+
+/// One queue pair's line of `rdma resource show`, being written.
+///
+/// # Invariants
+///
+/// `msg` is a netlink message that is being written.
+pub struct ResEntry {
+    msg: *mut kernel::bindings::sk_buff,
+}
+
+impl ResEntry {
+    /// Wraps the message.
+    ///
+    /// # Safety
+    ///
+    /// `msg` must be a netlink message that nobody else writes during the life of the value.
+    pub(crate) unsafe fn new(msg: *mut kernel::bindings::sk_buff) -> Self {
+        // INVARIANT: By contract.
+        Self { msg }
+    }
+
+    /// Adds numbers with their names, which `rdma -dd` prints with `drv_` in front. `EMSGSIZE` when
+    /// the message is full; ib_core then writes the line anew in the next one.
+    pub fn driver_numbers(&mut self, numbers: &[(&CStr, u64)]) -> Result {
+        // SAFETY: By the invariant.
+        let table = unsafe { bindings::xrdma_ib_res_begin(self.msg) };
+        if table.is_null() {
+            return Err(emsgsize());
+        }
+        for (name, number) in numbers {
+            // SAFETY: By the invariant; the name is copied.
+            to_result(unsafe {
+                bindings::rdma_nl_put_driver_u64(self.msg, name.as_char_ptr(), *number)
+            })?;
+        }
+        // SAFETY: Begun above in the same message.
+        unsafe { bindings::xrdma_ib_res_end(self.msg, table) };
+        Ok(())
     }
 }
 
 impl<P: Provider> Device<P> {
     /// Lets `rdma res` show a queue pair with number `qp_num`, which no other shown one may have.
     ///
-    /// [`Provider::query_qp`] is called with a queue pair that has `data`, and nothing else is
-    /// done with it; `data` is dropped with the entry. It is shown at port 1 from the start: ib_core
+    /// [`Provider::query_qp`] and, by [`TrackedQp::modify`], [`Provider::modify_qp`] are called with a
+    /// queue pair that has `data`; `data` is dropped with the entry. It is shown at port 1 from the start: ib_core
     /// notes the port of those queue pairs only that it modifies itself. Process context.
-    pub fn track_qp(&self, qp_type: QpType, qp_num: u32, data: P::Qp) -> Result<TrackedQp<P>> {
+    pub fn track_qp(&self, qp_type: QpType, qp_num: u32, data: P::Qp) -> Result<Arc<TrackedQp<P>>> {
         let _size = Qp::<P>::SIZE;
         let memory = KBox::<MaybeUninit<Qp<P>>>::new_uninit(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;
         let memory = KBox::into_raw(memory);
@@ -159,9 +255,17 @@ impl<P: Provider> Device<P> {
             make_room(entries, GFP_KERNEL)?;
             entries.push_within_capacity(entry)?;
         }
-        Ok(TrackedQp {
-            tracked: tracked.clone(),
-            qp,
-        })
+        let remove = ScopeGuard::new(|| tracked.remove(qp));
+        // INVARIANT: Just entered.
+        let this = Arc::pin_init(
+            pin_init!(TrackedQp {
+                tracked: tracked.clone(),
+                qp,
+                modify <- new_mutex!(()),
+            }),
+            GFP_KERNEL_ACCOUNT,
+        )?;
+        remove.dismiss();
+        Ok(this)
     }
 }

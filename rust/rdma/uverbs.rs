@@ -2,5 +2,7 @@
 
 //! The user side of the verbs: what crosses the uverbs file.
 
+pub mod file;
 pub mod mmap;
+pub mod rcv_qp;
 pub mod udata;

@@ -370,6 +370,138 @@ struct xroce_create_ah_resp {
  */
 #define XROCE_TGT_OPEN			0x00544754
 
+/*
+ * Receive QPs by number
+ * ---------------------
+ * A receive QP by number is an XRC target that no process has an object for:
+ * processes register for it, and it goes with its last registration or with
+ * its domain. The methods below are driver methods of UVERBS_OBJECT_XRCD. A
+ * registration is an object of type XROCE_OBJECT_RCV_QP; a program needs not
+ * remember its handle, since XROCE_METHOD_RCV_QP_QUERY tells it.
+ *
+ * Ids are in the drivers' part of the number space: 1 << UVERBS_ID_NS_SHIFT.
+ */
+#define XROCE_ID_DRIVER_NS		(1 << 12)
+
+enum xroce_objects {
+	XROCE_OBJECT_RCV_QP = XROCE_ID_DRIVER_NS,
+};
+
+/**
+ * enum xroce_xrcd_methods - driver methods of an XRC domain
+ * @XROCE_METHOD_RCV_QP_CREATE: make a target, take it to RTR, register for it.
+ * @XROCE_METHOD_RCV_QP_REG: register for a target of the domain.
+ * @XROCE_METHOD_RCV_QP_UNREG: end a registration.
+ * @XROCE_METHOD_RCV_QP_MODIFY: change attributes of a target of the domain.
+ * @XROCE_METHOD_RCV_QP_QUERY: read them.
+ */
+enum xroce_xrcd_methods {
+	XROCE_METHOD_RCV_QP_CREATE = XROCE_ID_DRIVER_NS,
+	XROCE_METHOD_RCV_QP_REG,
+	XROCE_METHOD_RCV_QP_UNREG,
+	XROCE_METHOD_RCV_QP_MODIFY,
+	XROCE_METHOD_RCV_QP_QUERY,
+};
+
+/**
+ * enum xroce_rcv_qp_attrs - attributes of these methods
+ * @XROCE_ATTR_RCV_QP_XRCD: the domain; all methods but UNREG.
+ * @XROCE_ATTR_RCV_QP_HANDLE: the registration: new (CREATE, REG), destroyed
+ *	(UNREG). QUERY: __u32, optional, written; fails with EINVAL when the
+ *	file has no registration for the target.
+ * @XROCE_ATTR_RCV_QP_QPN: __u32, the number of the target; CREATE writes it.
+ * @XROCE_ATTR_RCV_QP_ATTR: struct xroce_rcv_qp_attr; QUERY writes it, where it
+ *	is optional.
+ */
+enum xroce_rcv_qp_attrs {
+	XROCE_ATTR_RCV_QP_XRCD = XROCE_ID_DRIVER_NS,
+	XROCE_ATTR_RCV_QP_HANDLE,
+	XROCE_ATTR_RCV_QP_QPN,
+	XROCE_ATTR_RCV_QP_ATTR,
+};
+
+/**
+ * struct xroce_rcv_qp_dest - where the packets of a target go
+ * @dgid: destination GID.
+ * @flow_label: IPv6 flow label.
+ * @sgid_index: entry of the source in the GID table.
+ * @hop_limit: IPv4 TTL or IPv6 hop limit.
+ * @traffic_class: IPv4 TOS or IPv6 traffic class.
+ * @sl: service level.
+ * @is_global: has a GRH; always on RoCE.
+ * @static_rate: enum ibv_rate.
+ * @port_num: port.
+ * @reserved: must be zero.
+ */
+struct xroce_rcv_qp_dest {
+	__u8 dgid[16];
+	__u32 flow_label;
+	__u8 sgid_index;
+	__u8 hop_limit;
+	__u8 traffic_class;
+	__u8 sl;
+	__u8 is_global;
+	__u8 static_rate;
+	__u8 port_num;
+	__u8 reserved;
+};
+
+/**
+ * struct xroce_rcv_qp_attr - attributes of a target
+ * @attr_mask: bits of enum ibv_qp_attr_mask: which of the others mean
+ *	something. QUERY writes all that a target has.
+ * @dest_qp_num: QP number of the sender.
+ * @rq_psn: first PSN expected.
+ * @sq_psn: first PSN to send; a target sends none.
+ * @qkey: a target has none.
+ * @qp_access_flags: what the sender may do, enum ibv_access_flags.
+ * @pkey_index: 0.
+ * @qp_state: enum ibv_qp_state.
+ * @cur_qp_state: the same: the state that it is believed to be in.
+ * @path_mtu: enum ibv_mtu.
+ * @path_mig_state: enum ibv_mig_state.
+ * @max_dest_rd_atomic: READs and atomics that the sender may have under way.
+ * @min_rnr_timer: RNR timer code, 0 to 31.
+ * @timeout: ACK timeout, as in enum ibv_qp_attr_mask's other users.
+ * @retry_cnt: not of a target.
+ * @rnr_retry: not of a target.
+ * @max_rd_atomic: not of a target.
+ * @en_sqd_async_notify: 0 or 1.
+ * @port_num: port.
+ * @reserved: must be zero.
+ * @dest: where its answers go.
+ */
+struct xroce_rcv_qp_attr {
+	__u32 attr_mask;
+	__u32 dest_qp_num;
+	__u32 rq_psn;
+	__u32 sq_psn;
+	__u32 qkey;
+	__u32 qp_access_flags;
+	__u16 pkey_index;
+	__u8 qp_state;
+	__u8 cur_qp_state;
+	__u8 path_mtu;
+	__u8 path_mig_state;
+	__u8 max_dest_rd_atomic;
+	__u8 min_rnr_timer;
+	__u8 timeout;
+	__u8 retry_cnt;
+	__u8 rnr_retry;
+	__u8 max_rd_atomic;
+	__u8 en_sqd_async_notify;
+	__u8 port_num;
+	__u8 reserved[2];
+	struct xroce_rcv_qp_dest dest;
+};
+
+/*
+ * An event of a target comes to each file that is registered for it as
+ * struct ib_uverbs_async_event_desc with this bit in event_type, besides the
+ * type of the event, and the number of the target as element.
+ */
+#define XROCE_EVENT_RCV_QP		0x80000000
+
 /* Doorbell: the POST_SEND write() command with wr_count 0 and the QP handle. */
 
 #endif /* XROCE_ABI_H */

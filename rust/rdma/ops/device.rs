@@ -8,7 +8,9 @@ use crate::{
     device::Device,
     errno::eopnotsupp,
     gid::Gid,
-    provider::Provider, //
+    provider::Provider,
+    qp::Qp,
+    restrack::ResEntry, //
 };
 use core::{
     ffi::c_void,
@@ -209,6 +211,22 @@ impl<P: Provider> Ops<P> {
         let version = unsafe { (*ib).attrs.fw_ver };
         // SAFETY: Lent by the caller with that much room.
         unsafe { bindings::xrdma_ib_fw_version(text, FW_VERSION_LEN, version) };
+    }
+
+    /// # Safety
+    ///
+    /// See the module. `msg` is a message that is being written.
+    pub(super) unsafe extern "C" fn fill_res_qp_entry(
+        msg: *mut kernel::bindings::sk_buff,
+        qp: *mut bindings::ib_qp,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: By contract.
+            let mut entry = unsafe { ResEntry::new(msg) };
+            // SAFETY: Created, and kept from being destroyed by its restrack reference.
+            P::show_qp(unsafe { Qp::from_raw(qp) }, &mut entry)?;
+            Ok(0)
+        })
     }
 
     /// # Safety

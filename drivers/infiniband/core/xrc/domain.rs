@@ -9,7 +9,11 @@ use crate::life::{
     Life,
     Outcome, //
 };
-use crate::views::Views;
+use crate::rcv_qp::Registration;
+use crate::views::{
+    Handle,
+    Views, //
+};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -23,7 +27,13 @@ use kernel::{
         Mutex, //
     }, //
 };
-use rdma::events::QpHandle;
+use rdma::{
+    events::QpHandle,
+    uverbs::file::{
+        FileEvents,
+        FileId, //
+    }, //
+};
 
 /// The provider's side of a target: its queue pair on the wire.
 pub trait Target: Clone + Send + Sync + Unpin + 'static {
@@ -52,8 +62,9 @@ struct Inner<T> {
     gone: bool,
 }
 
-/// Views that a target may have: an event is raised in all of them in one go, with interrupts off.
-const MAX_VIEWS: u32 = 1024;
+/// Views and registrations that a target may have together: an event is raised in all of them in one
+/// go, with interrupts off.
+const MAX_USERS: u32 = 1024;
 
 /// The next domain number; never used twice.
 static NEXT: Atomic<u64> = Atomic::new(1);
@@ -105,7 +116,35 @@ impl<T: Target> Domain<T> {
         if !life.open() {
             return Err(EINVAL);
         }
-        let view = views.add(handle)?;
+        let view = views.add(Handle::View(handle))?;
+        self.enter(qpn, target, views, life)?;
+        Ok(View {
+            domain: self.clone(),
+            qpn,
+            view,
+            is_first: true,
+            open: Atomic::new(1),
+        })
+    }
+
+    /// As [`Domain::insert`], for a target that is made by number, with its first registration.
+    pub fn insert_by_number(
+        self: &Arc<Self>,
+        qpn: u32,
+        target: T,
+        views: Arc<Views>,
+        events: FileEvents,
+    ) -> Result<Registration<T>> {
+        let mut life = Life::new_by_number();
+        if !life.register() {
+            return Err(EINVAL);
+        }
+        let id = views.add(Handle::Registration(events))?;
+        self.enter(qpn, target, views, life)?;
+        Ok(Registration::new(self.clone(), qpn, id))
+    }
+
+    fn enter(&self, qpn: u32, target: T, views: Arc<Views>, life: Life) -> Result {
         let mut inner = self.inner.lock();
         if inner.gone {
             return Err(EINVAL);
@@ -123,14 +162,7 @@ impl<T: Target> Domain<T> {
             GFP_KERNEL_ACCOUNT,
         )?;
         inner.count = inner.count.saturating_add(1);
-        drop(inner);
-        Ok(View {
-            domain: self.clone(),
-            qpn,
-            view,
-            is_first: true,
-            open: Atomic::new(1),
-        })
+        Ok(())
     }
 
     /// Opens an existing target by its number; EINVAL when the domain has none with it, as
@@ -138,14 +170,7 @@ impl<T: Target> Domain<T> {
     pub fn open(self: &Arc<Self>, qpn: u32, handle: QpHandle) -> Result<(T, View<T>)> {
         let mut inner = self.inner.lock();
         let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
-        if entry.life.views() >= MAX_VIEWS {
-            return Err(ENOMEM);
-        }
-        let view = entry.views.add(handle)?;
-        if !entry.life.open() {
-            entry.views.remove(view);
-            return Err(EINVAL);
-        }
+        let view = entry.add(Handle::View(handle), Life::open)?;
         let target = entry.target.clone();
         drop(inner);
         Ok((
@@ -158,6 +183,33 @@ impl<T: Target> Domain<T> {
                 open: Atomic::new(1),
             },
         ))
+    }
+
+    /// Registers a file for an existing target; EINVAL when the domain has none with that number,
+    /// EEXIST when the file is registered for it, ENOMEM when too many are. Process context.
+    pub fn register(self: &Arc<Self>, qpn: u32, events: FileEvents) -> Result<Registration<T>> {
+        let mut inner = self.inner.lock();
+        let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
+        if entry.views.registration(events.file()).is_some() {
+            return Err(EEXIST);
+        }
+        let id = entry.add(Handle::Registration(events), Life::register)?;
+        drop(inner);
+        Ok(Registration::new(self.clone(), qpn, id))
+    }
+
+    /// The handle of a file's registration for a target; EINVAL when there is none. Process context.
+    pub fn registration(&self, qpn: u32, file: FileId) -> Result<u32> {
+        let inner = self.inner.lock();
+        let entry = inner.targets.get(&qpn).ok_or(EINVAL)?;
+        entry.views.registration(file).ok_or(EINVAL)
+    }
+
+    /// A target of the domain; EINVAL when it has none with that number. Process context.
+    pub fn target(&self, qpn: u32) -> Result<T> {
+        let inner = self.inner.lock();
+        let entry = inner.targets.get(&qpn).ok_or(EINVAL)?;
+        Ok(entry.target.clone())
     }
 
     /// Number of targets.
@@ -179,13 +231,14 @@ impl<T: Target> Domain<T> {
         }
     }
 
-    fn close_view(&self, qpn: u32, view: u64, cause: Close) {
+    /// Ends a view or registration; `close` does its part of the counting.
+    pub(crate) fn close_user(&self, qpn: u32, id: u64, close: impl FnOnce(&mut Life) -> Outcome) {
         let mut inner = self.inner.lock();
         let Some(entry) = inner.targets.get_mut(&qpn) else {
             return;
         };
-        entry.views.remove(view);
-        if entry.life.close(cause == Close::Explicit) == Outcome::Lives {
+        entry.views.remove(id);
+        if close(&mut entry.life) == Outcome::Lives {
             return;
         }
         let entry = inner.targets.remove(&qpn);
@@ -194,6 +247,22 @@ impl<T: Target> Domain<T> {
         if let Some(entry) = entry {
             entry.target.end();
         }
+    }
+}
+
+impl<T> Entry<T> {
+    /// One more view or registration; `open` does its part of the counting.
+    fn add(&mut self, handle: Handle, open: fn(&mut Life) -> bool) -> Result<u64> {
+        let users = self.life.views().saturating_add(self.life.registrations());
+        if users >= MAX_USERS {
+            return Err(ENOMEM);
+        }
+        let id = self.views.add(handle)?;
+        if !open(&mut self.life) {
+            self.views.remove(id);
+            return Err(EINVAL);
+        }
+        Ok(id)
     }
 }
 
@@ -211,7 +280,9 @@ impl<T: Target> View<T> {
     /// Ends the view, and the target if that follows. Further calls do nothing. Process context.
     pub fn close(&self, cause: Close) {
         if self.open.xchg(0, Relaxed) != 0 {
-            self.domain.close_view(self.qpn, self.view, cause);
+            self.domain.close_user(self.qpn, self.view, |life| {
+                life.close(cause == Close::Explicit)
+            });
         }
     }
 }

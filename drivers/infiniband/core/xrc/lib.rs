@@ -12,6 +12,7 @@
 //!
 //! - `domain.rs`: domains, the targets in them, and how views are opened and closed;
 //! - `life.rs`: when a target dies, as pure counting;
+//! - `rcv_qp.rs`: targets that processes know by their number alone;
 //! - `views.rs`: who hears of a target's events.
 
 #![allow(unreachable_pub)]
@@ -20,6 +21,7 @@ const __LOG_PREFIX: &[u8] = b"xroce\0";
 
 mod domain;
 mod life;
+pub mod rcv_qp;
 mod views;
 
 pub use domain::{
@@ -32,4 +34,8 @@ pub use life::{
     Life,
     Outcome, //
 };
-pub use views::Views;
+pub use rcv_qp::Registration;
+pub use views::{
+    Listeners,
+    Views, //
+};

@@ -4,20 +4,26 @@
 //!
 //! Pure counting, apart from everything that counts.
 
-/// The life of one target: who has it open, and whether somebody asked for its end.
+/// The life of one target: who has it open, who is registered for it, and whether somebody asked for
+/// its end.
 ///
-/// - An explicit destroy condemns it; a condemned target dies with its last view.
+/// - An explicit destroy condemns it; a condemned target dies with its last view or registration,
+///   whichever goes later.
 /// - A view that goes because its process does (exit, kill, device closed) condemns nothing: the
 ///   target stays, findable by its number, until it is condemned or its domain goes.
+/// - A registration holds it as a view does. A target that was made by number is condemned when its
+///   last registration goes, however that goes; any other is not.
 /// - With its domain it dies in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Life {
     views: u32,
+    registrations: u32,
+    by_number: bool,
     condemned: bool,
     dead: bool,
 }
 
-/// What follows from the end of a view.
+/// What follows from the end of a view or a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Outcome {
@@ -30,8 +36,19 @@ pub enum Outcome {
 impl Life {
     /// A target without a view.
     pub const fn new() -> Self {
+        Self::made(false)
+    }
+
+    /// A target that is made by number: without a view, and with a registration soon.
+    pub const fn new_by_number() -> Self {
+        Self::made(true)
+    }
+
+    const fn made(by_number: bool) -> Self {
         Self {
             views: 0,
+            registrations: 0,
+            by_number,
             condemned: false,
             dead: false,
         }
@@ -53,11 +70,26 @@ impl Life {
     pub fn close(&mut self, explicit: bool) -> Outcome {
         self.views = self.views.saturating_sub(1);
         self.condemned |= explicit;
-        if self.views == 0 && self.condemned {
-            self.die()
-        } else {
-            Outcome::Lives
+        self.look()
+    }
+
+    /// One more registration. False when the target is dead already, or has as many as it can.
+    #[must_use]
+    pub fn register(&mut self) -> bool {
+        match self.registrations.checked_add(1) {
+            Some(registrations) if !self.dead => {
+                self.registrations = registrations;
+                true
+            }
+            _ => false,
         }
+    }
+
+    /// One registration less, whatever the reason.
+    pub fn unregister(&mut self) -> Outcome {
+        self.registrations = self.registrations.saturating_sub(1);
+        self.condemned |= self.by_number && self.registrations == 0;
+        self.look()
     }
 
     /// The domain goes.
@@ -68,6 +100,19 @@ impl Life {
     /// Views.
     pub const fn views(&self) -> u32 {
         self.views
+    }
+
+    /// Registrations.
+    pub const fn registrations(&self) -> u32 {
+        self.registrations
+    }
+
+    fn look(&mut self) -> Outcome {
+        if self.condemned && self.views == 0 && self.registrations == 0 {
+            self.die()
+        } else {
+            Outcome::Lives
+        }
     }
 
     fn die(&mut self) -> Outcome {

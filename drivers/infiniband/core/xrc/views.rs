@@ -12,30 +12,54 @@ use rdma::{
         QpHandle, //
     },
     new_spinlock_irq,
-    sync::SpinLockIrq, //
+    sync::SpinLockIrq,
+    uverbs::file::{
+        FileEvents,
+        FileId, //
+    }, //
 };
 
-/// Views that are told of an event between two looks at the list.
+/// Views and registrations that are told of an event between two looks at the list.
 const BATCH: usize = 16;
 
-/// The event handles of all views of a target.
+/// The event handles of all views of a target, and of all registrations for it.
 #[pin_data]
 pub struct Views {
+    qpn: u32,
     #[pin]
     inner: SpinLockIrq<Inner>,
 }
 
 struct Inner {
     /// In ascending order of the ids, which begin with 1.
-    handles: KVec<(u64, QpHandle)>,
+    handles: KVec<(u64, Handle)>,
     next: u64,
 }
 
+/// Where an event goes.
+#[derive(Clone)]
+pub(crate) enum Handle {
+    /// To a view.
+    View(QpHandle),
+    /// To a file that is registered, with the number of the target.
+    Registration(FileEvents),
+}
+
+/// How many listen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Listeners {
+    /// Views.
+    pub views: u32,
+    /// Registrations.
+    pub registrations: u32,
+}
+
 impl Views {
-    /// Makes the list of a new target: nobody has it open. Process context.
-    pub fn new() -> Result<Arc<Self>> {
+    /// Makes the list of a new target with number `qpn`: nobody has it open. Process context.
+    pub fn new(qpn: u32) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Views {
+                qpn,
                 inner <- new_spinlock_irq!(
                     Inner {
                         handles: KVec::new(),
@@ -48,15 +72,15 @@ impl Views {
         )
     }
 
-    /// Raises an event in all views; false when there is none. Any context.
+    /// Raises an event in all views and registrations; false when there is none. Any context.
     ///
-    /// Handlers run without the lock, which is held for [`BATCH`] views at a time: a target may be
-    /// open often, and peers decide when there is an event. A view that is added or removed
+    /// Handlers run without the lock, which is held for [`BATCH`] of them at a time: a target may be
+    /// open often, and peers decide when there is an event. One that is added or removed
     /// meanwhile hears of it or not; the handle of one that was removed does nothing.
     pub fn event(&self, kind: QpEvent) -> bool {
         let mut behind = 0;
         loop {
-            let mut batch: [Option<QpHandle>; BATCH] = [const { None }; BATCH];
+            let mut batch: [Option<Handle>; BATCH] = [const { None }; BATCH];
             let mut count = 0usize;
             {
                 let inner = self.inner.lock();
@@ -74,7 +98,10 @@ impl Views {
                 behind = last;
             }
             for handle in batch.iter().flatten() {
-                handle.event(kind);
+                match handle {
+                    Handle::View(handle) => handle.event(kind),
+                    Handle::Registration(file) => file.event(kind, self.qpn),
+                }
             }
             if count < BATCH {
                 return true;
@@ -82,8 +109,32 @@ impl Views {
         }
     }
 
-    /// Adds a view; returns what [`Views::remove`] wants. Process context.
-    pub(crate) fn add(&self, handle: QpHandle) -> Result<u64> {
+    /// Counts them. Any context.
+    pub fn count(&self) -> Listeners {
+        let inner = self.inner.lock();
+        let mut count = Listeners::default();
+        for (_, handle) in inner.handles.iter() {
+            let n = match handle {
+                Handle::View(_) => &mut count.views,
+                Handle::Registration(_) => &mut count.registrations,
+            };
+            *n = n.saturating_add(1);
+        }
+        count
+    }
+
+    /// The handle of a file's registration, if it has one. Any context.
+    pub(crate) fn registration(&self, id: FileId) -> Option<u32> {
+        let inner = self.inner.lock();
+        let found = inner.handles.iter().find_map(|(_, handle)| match handle {
+            Handle::Registration(file) if file.file() == id => Some(file.handle()),
+            _ => None,
+        });
+        found
+    }
+
+    /// Adds a view or a registration; returns what [`Views::remove`] wants. Process context.
+    pub(crate) fn add(&self, handle: Handle) -> Result<u64> {
         loop {
             let len = {
                 let mut inner = self.inner.lock();
@@ -111,7 +162,7 @@ impl Views {
         }
     }
 
-    /// Takes a view out. Process context.
+    /// Takes one out. Process context.
     pub(crate) fn remove(&self, id: u64) {
         let mut inner = self.inner.lock();
         let found = inner.handles.iter().position(|(other, _)| *other == id);

@@ -13,6 +13,7 @@ use crate::mr::MrData;
 use crate::pd::PdData;
 use crate::prelude::*;
 use crate::qp::destroy::Tgt;
+use crate::qp::rcv_qp::RcvQpData;
 use crate::qp::QpData;
 use crate::srq::SrqData;
 use crate::{
@@ -60,6 +61,7 @@ use rdma::{
         QpInitAttr,
         QpQuery, //
     },
+    restrack::ResEntry,
     srq::{
         CreatedSrq,
         Srq,
@@ -68,7 +70,14 @@ use rdma::{
         SrqInitAttr, //
     },
     stats::CounterDesc,
-    uverbs::udata::Udata,
+    uverbs::{
+        file::{
+            FileEvents,
+            FileId, //
+        },
+        rcv_qp::RcvQpAttr,
+        udata::Udata, //
+    },
     wr::{
         RecvWr,
         SendWr,
@@ -134,6 +143,7 @@ impl Provider for Xroce {
     type Qp = QpData;
     type Ah = AhData;
     type Xrcd = XrcdData;
+    type RcvQp = RcvQpData;
 
     fn query_device(device: &Device<Self>) -> Result<DeviceAttr> {
         let wire = &device.data().wire;
@@ -326,6 +336,34 @@ impl Provider for Xroce {
 
     fn destroy_qp(qp: &Qp<Self>, cause: DestroyCause) {
         qp::destroy::destroy(qp, cause);
+    }
+
+    fn show_qp(qp: &Qp<Self>, entry: &mut ResEntry) -> Result {
+        qp::rcv_qp::show(qp, entry)
+    }
+
+    fn create_rcv_qp(
+        xrcd: &Xrcd<Self>,
+        events: FileEvents,
+        attr: &mut RcvQpAttr<'_>,
+    ) -> Result<(u32, RcvQpData)> {
+        qp::rcv_qp::create(xrcd, events, attr)
+    }
+
+    fn register_rcv_qp(xrcd: &Xrcd<Self>, qp_num: u32, events: FileEvents) -> Result<RcvQpData> {
+        qp::rcv_qp::register(xrcd, qp_num, events)
+    }
+
+    fn modify_rcv_qp(xrcd: &Xrcd<Self>, qp_num: u32, attr: &mut RcvQpAttr<'_>) -> Result {
+        qp::rcv_qp::modify(xrcd, qp_num, attr)
+    }
+
+    fn query_rcv_qp(xrcd: &Xrcd<Self>, qp_num: u32) -> Result<QpAttr> {
+        qp::rcv_qp::query(xrcd, qp_num)
+    }
+
+    fn rcv_qp_registration(xrcd: &Xrcd<Self>, qp_num: u32, file: FileId) -> Result<u32> {
+        qp::rcv_qp::registration(xrcd, qp_num, file)
     }
 
     fn post_send(qp: &Qp<Self>, wr: &SendWr<'_, Self>) -> Result {

@@ -24,6 +24,8 @@ struct File {
     domain: bool,
     /// Handles of the target.
     views: u8,
+    /// It is registered for the target.
+    registered: bool,
     /// It exits, was killed or closes the device: its objects are being taken away, one by one, and
     /// it does nothing else.
     ending: bool,
@@ -32,6 +34,7 @@ struct File {
 const FRESH: File = File {
     domain: false,
     views: 0,
+    registered: false,
     ending: false,
 };
 
@@ -50,8 +53,9 @@ struct State<const N: usize> {
     target: Option<Life>,
     /// How often somebody was told to end it.
     ends: u8,
-    /// Somebody destroyed it with a call.
+    /// Somebody destroyed it with a call, or it was made by number and had its last registration.
     destroyed: bool,
+    by_number: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,22 +63,31 @@ enum Step {
     OpenDomain,
     CloseDomain,
     Create,
+    CreateByNumber,
     OpenTarget,
     Destroy,
+    Register,
+    Unregister,
     /// Exit, a signal, `ibv_close_device`.
     End,
-    /// What the kernel does next for a file that ends.
+    /// What the kernel does next for a file that ends: a view, or at last the domain.
     TakeAway,
+    /// Or a registration: which of the two goes first depends on which came first.
+    TakeAwayRegistration,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 11] = [
     Step::OpenDomain,
     Step::CloseDomain,
     Step::Create,
+    Step::CreateByNumber,
     Step::OpenTarget,
     Step::Destroy,
+    Step::Register,
+    Step::Unregister,
     Step::End,
     Step::TakeAway,
+    Step::TakeAwayRegistration,
 ];
 
 impl<const N: usize> State<N> {
@@ -84,10 +97,15 @@ impl<const N: usize> State<N> {
         target: None,
         ends: 0,
         destroyed: false,
+        by_number: false,
     };
 
     fn views(&self) -> u32 {
         self.files.iter().map(|f| u32::from(f.views)).sum()
+    }
+
+    fn registrations(&self) -> u32 {
+        self.files.iter().map(|f| u32::from(f.registered)).sum()
     }
 
     fn opens(&self) -> usize {
@@ -98,6 +116,16 @@ impl<const N: usize> State<N> {
         self.files[i].views -= 1;
         if let Some(target) = &mut self.target {
             if target.close(explicit) == Outcome::Dies {
+                self.ends += 1;
+            }
+        }
+    }
+
+    fn unregister(&mut self, i: usize) {
+        self.files[i].registered = false;
+        self.destroyed |= self.by_number && self.registrations() == 0;
+        if let Some(target) = &mut self.target {
+            if target.unregister() == Outcome::Dies {
                 self.ends += 1;
             }
         }
@@ -120,7 +148,7 @@ impl<const N: usize> State<N> {
     /// What follows if file `i` makes `step`; `None` if it cannot.
     fn step(mut self, i: usize, step: Step) -> Option<Self> {
         let file = self.files[i];
-        if file.ending != (step == Step::TakeAway) {
+        if file.ending != matches!(step, Step::TakeAway | Step::TakeAwayRegistration) {
             return None;
         }
         match step {
@@ -130,13 +158,32 @@ impl<const N: usize> State<N> {
                 self.files[i].domain = true;
             }
             // ib_core refuses while the file has views: EBUSY, and nothing changes.
-            Step::CloseDomain if file.domain && file.views == 0 => self.close_domain(i),
+            Step::CloseDomain if file.domain && file.views == 0 && !file.registered => {
+                self.close_domain(i);
+            }
             Step::Create if file.domain && self.target.is_none() => {
                 let mut target = Life::new();
                 assert!(target.open());
                 self.target = Some(target);
                 self.files[i].views = 1;
             }
+            Step::CreateByNumber if file.domain && self.target.is_none() => {
+                let mut target = Life::new_by_number();
+                assert!(target.register());
+                self.target = Some(target);
+                self.by_number = true;
+                self.files[i].registered = true;
+            }
+            Step::Register if file.domain && !file.registered => {
+                let alive = self.ends == 0;
+                let target = self.target.as_mut()?;
+                assert_eq!(target.register(), alive, "{self:?}");
+                if !alive {
+                    return None;
+                }
+                self.files[i].registered = true;
+            }
+            Step::Unregister if file.registered => self.unregister(i),
             Step::OpenTarget if file.domain && file.views < VIEWS => {
                 let alive = self.ends == 0;
                 let target = self.target.as_mut()?;
@@ -151,9 +198,10 @@ impl<const N: usize> State<N> {
                 self.close_view(i, true);
             }
             Step::End => self.files[i].ending = true,
-            // ib_core takes the views first: the domain is busy until then.
+            // The domain is busy as long as there is anything else.
             Step::TakeAway if file.views > 0 => self.close_view(i, false),
-            Step::TakeAway => {
+            Step::TakeAwayRegistration if file.registered => self.unregister(i),
+            Step::TakeAway if !file.registered => {
                 // Somebody else comes in its place.
                 self.files[i] = File {
                     domain: file.domain,
@@ -172,7 +220,13 @@ impl<const N: usize> State<N> {
     fn check(&self) {
         let Some(target) = self.target else { return };
         assert_eq!(target.views(), self.views(), "miscounted: {self:?}");
-        let alive = self.domain == Domain::Open && (self.views() > 0 || !self.destroyed);
+        assert_eq!(
+            target.registrations(),
+            self.registrations(),
+            "miscounted: {self:?}"
+        );
+        let held = self.views() > 0 || self.registrations() > 0;
+        let alive = self.domain == Domain::Open && (held || !self.destroyed);
         assert_eq!(self.ends, u8::from(!alive), "{self:?}");
     }
 }
@@ -201,17 +255,30 @@ fn explore<const N: usize>() -> HashSet<State<N>> {
 
 #[test]
 fn a_target_lives_exactly_as_long_as_promised() {
-    let seen = explore::<5>();
+    let seen = explore::<4>();
     assert!(seen.len() > 10_000, "{}", seen.len());
     // The cases that the rules are about were among them.
-    let orphan = |s: &&State<5>| s.target.is_some() && s.views() == 0 && s.ends == 0;
+    let orphan = |s: &&State<4>| s.target.is_some() && s.views() == 0 && s.ends == 0;
     assert!(seen.iter().any(|s| orphan(&s) && s.opens() == 1));
     assert!(seen
         .iter()
         .any(|s| s.destroyed && s.views() > 0 && s.ends == 0));
     assert!(seen
         .iter()
-        .any(|s| s.ends == 1 && s.domain == Domain::Open && s.opens() == 5));
+        .any(|s| s.ends == 1 && s.domain == Domain::Open && s.opens() == 4));
+    // And those about receive QPs by number.
+    let by_number = |s: &&State<4>| s.by_number;
+    assert!(seen
+        .iter()
+        .filter(by_number)
+        .any(|s| s.registrations() == 0 && s.views() > 0 && s.ends == 0));
+    assert!(seen
+        .iter()
+        .filter(by_number)
+        .any(|s| s.registrations() > 0 && s.opens() == 1 && s.ends == 0));
+    assert!(seen
+        .iter()
+        .any(|s| s.destroyed && !s.by_number && s.registrations() > 0 && s.ends == 0));
 }
 
 /// One process alone gets its target back by number after it closed and opened the device, as long
@@ -242,25 +309,40 @@ fn a_creator_may_come_back() {
 /// it, and the count never goes below zero.
 #[test]
 fn no_sequence_of_calls_ends_it_twice() {
-    fn walk(life: Life, views: u32, dead: bool, depth: u32) {
+    fn walk(life: Life, views: u32, registrations: u32, dead: bool, depth: u32) {
         assert_eq!(life.views(), views);
+        assert_eq!(life.registrations(), registrations);
         if depth == 0 {
             return;
         }
         let mut next = life;
         let opened = next.open();
         assert_eq!(opened, !dead);
-        walk(next, views + u32::from(opened), dead, depth - 1);
+        let more = views + u32::from(opened);
+        walk(next, more, registrations, dead, depth - 1);
+        let mut next = life;
+        let registered = next.register();
+        assert_eq!(registered, !dead);
+        let more = registrations + u32::from(registered);
+        walk(next, views, more, dead, depth - 1);
         for explicit in [false, true] {
             let mut next = life;
             let dies = next.close(explicit) == Outcome::Dies;
             assert!(!(dies && dead), "{life:?}");
-            assert!(!dies || views <= 1, "{life:?}");
-            walk(next, views.saturating_sub(1), dead || dies, depth - 1);
+            assert!(!dies || views + registrations <= 1, "{life:?}");
+            let less = views.saturating_sub(1);
+            walk(next, less, registrations, dead || dies, depth - 1);
         }
         let mut next = life;
+        let dies = next.unregister() == Outcome::Dies;
+        assert!(!(dies && dead), "{life:?}");
+        assert!(!dies || views + registrations <= 1, "{life:?}");
+        let less = registrations.saturating_sub(1);
+        walk(next, views, less, dead || dies, depth - 1);
+        let mut next = life;
         assert_eq!(next.domain_gone() == Outcome::Dies, !dead, "{life:?}");
-        walk(next, views, true, depth - 1);
+        walk(next, views, registrations, true, depth - 1);
     }
-    walk(Life::new(), 0, false, 10);
+    walk(Life::new(), 0, 0, false, 8);
+    walk(Life::new_by_number(), 0, 0, false, 8);
 }

@@ -43,6 +43,7 @@ use rdma::qp::{
     QpCap,
     QpInitAttr, //
 };
+use rdma::rcu::Reservation;
 use rdma::uverbs::{
     mmap::RingMapping,
     udata::Udata, //
@@ -168,46 +169,13 @@ fn create_tgt(
             },
         });
     }
-    let wire_device = &device.data().wire;
-    let charge = Charge::new(wire_device, Kind::Qp)?;
-    let reservation = tables::tables()?.qps.reserve()?;
+    let NewTarget {
+        reservation,
+        target,
+        views,
+    } = NewTarget::new(device, domain.id())?;
     let qpn = reservation.id();
-    let views = xrc::Views::new()?;
-    let wire = build(
-        Identity {
-            qpn,
-            kind: QpKind::XrcTgt,
-            device: wire_device,
-            pd: 0,
-            domain: Some(domain.id()),
-            sq_sig_all: false,
-            user: false,
-            cap: QpCap::default(),
-        },
-        Queues::none(),
-        Relations {
-            send_cq: None,
-            recv_cq: None,
-            srq: None,
-            events: Events::Tgt(views.clone()),
-        },
-        charge,
-    )?;
-    // `rdma res` shows the target, as long as it lives, and none of its views.
-    let shown = device.track_qp(
-        QpType::XrcTgt,
-        qpn,
-        QpData {
-            wire: wire.clone(),
-            view: None,
-            _charge: None,
-            _mappings: [None, None],
-        },
-    )?;
-    let target = Tgt {
-        wire: wire.clone(),
-        _shown: Arc::new(shown, GFP_ACCOUNT)?,
-    };
+    let wire = target.wire.clone();
     let view = domain.insert(qpn, target, views, handle)?;
     reservation.publish(wire.clone());
     Ok(CreatedQp {
@@ -220,6 +188,64 @@ fn create_tgt(
             _mappings: [None, None],
         },
     })
+}
+
+/// An XRC target that belongs to no domain yet.
+pub(super) struct NewTarget {
+    /// Its number, under which no packet finds it before this is published.
+    pub(super) reservation: Reservation<'static, WireQp>,
+    /// The target, in the reset state.
+    pub(super) target: Tgt,
+    /// Where its events go.
+    pub(super) views: Arc<xrc::Views>,
+}
+
+impl NewTarget {
+    /// Makes a target for the domain with number `domain`. ENOMEM when the device has as many queue
+    /// pairs as it may.
+    pub(super) fn new(device: &Device<Xroce>, domain: u64) -> Result<Self> {
+        let wire_device = &device.data().wire;
+        let charge = Charge::new(wire_device, Kind::Qp)?;
+        let reservation = tables::tables()?.qps.reserve()?;
+        let qpn = reservation.id();
+        let views = xrc::Views::new(qpn)?;
+        let wire = build(
+            Identity {
+                qpn,
+                kind: QpKind::XrcTgt,
+                device: wire_device,
+                pd: 0,
+                domain: Some(domain),
+                sq_sig_all: false,
+                user: false,
+                cap: QpCap::default(),
+            },
+            Queues::none(),
+            Relations {
+                send_cq: None,
+                recv_cq: None,
+                srq: None,
+                events: Events::Tgt(views.clone()),
+            },
+            charge,
+        )?;
+        // `rdma res` shows the target, as long as it lives, and none of its views.
+        let shown = device.track_qp(
+            QpType::XrcTgt,
+            qpn,
+            QpData {
+                wire: wire.clone(),
+                view: None,
+                _charge: None,
+                _mappings: [None, None],
+            },
+        )?;
+        Ok(Self {
+            reservation,
+            target: Tgt { wire, shown },
+            views,
+        })
+    }
 }
 
 /// Checks the capacities and rounds them up to what the queues will have.

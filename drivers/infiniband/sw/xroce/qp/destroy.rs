@@ -34,8 +34,9 @@ impl WireQp {
 #[derive(Clone)]
 pub(crate) struct Tgt {
     pub(crate) wire: Ref<WireQp>,
-    /// Its entry in `rdma res`, which goes with the last copy of this: the domain's.
-    pub(crate) _shown: Arc<TrackedQp<Xroce>>,
+    /// Its entry in `rdma res`, which goes with the last copy of this: the domain's, but for the time
+    /// of a call.
+    pub(crate) shown: Arc<TrackedQp<Xroce>>,
 }
 
 impl xrc::Target for Tgt {

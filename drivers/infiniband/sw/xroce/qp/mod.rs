@@ -12,6 +12,7 @@ pub(crate) mod drain;
 pub(crate) mod engine;
 pub(crate) mod modify;
 pub(crate) mod query;
+pub(crate) mod rcv_qp;
 pub(crate) mod receive;
 pub(crate) mod request;
 pub(crate) mod ring;
@@ -184,6 +185,14 @@ impl WireQp {
         match &self.events {
             Events::One(handle) => Some(handle),
             Events::Tgt(_) => None,
+        }
+    }
+
+    /// How many listen to the events of an XRC target.
+    pub(crate) fn listeners(&self) -> Option<xrc::Listeners> {
+        match &self.events {
+            Events::One(_) => None,
+            Events::Tgt(views) => Some(views.count()),
         }
     }
 

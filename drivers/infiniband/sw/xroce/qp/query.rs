@@ -7,12 +7,21 @@ use crate::provider::Xroce;
 use crate::qp::QpState;
 use rdma::qp::{
     Qp,
+    QpAttr,
     QpQuery, //
 };
 
 /// Reports the attributes as they were set, and the state as it is.
 pub(crate) fn query(qp: &Qp<Xroce>) -> Result<QpQuery> {
     let wire = &qp.data().wire;
+    Ok(QpQuery {
+        attr: attributes(wire),
+        signal_all: wire.sq_sig_all,
+    })
+}
+
+/// The attributes of a queue pair.
+pub(crate) fn attributes(wire: &WireQp) -> QpAttr {
     let mut attr = *wire.attr.lock();
     let state = wire.state();
     attr.state = state.into();
@@ -20,10 +29,7 @@ pub(crate) fn query(qp: &Qp<Xroce>) -> Result<QpQuery> {
     attr.cap = wire.cap;
     attr.sq_draining = state == QpState::Sqd && !wire.is_drained();
     attr.qkey = wire.qkey();
-    Ok(QpQuery {
-        attr,
-        signal_all: wire.sq_sig_all,
-    })
+    attr
 }
 
 impl WireQp {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Receive QPs by number: targets that no process has an object for.
+//!
+//! The interface of 2007 ("make receiving XRC QP independent of any one user process", and what
+//! OFED 1.3 made of it): a process makes a target and takes it to RTR in one call, and holds only its
+//! number. Processes register for it; it goes when the last registration goes, or with its domain.
+
+use crate::domain::{
+    Domain,
+    Target, //
+};
+use crate::life::Life;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+use rdma::qp::QpAttrMask as Mask;
+
+/// A file's registration for a target; dropping it ends it. Process context.
+pub struct Registration<T: Target> {
+    domain: Arc<Domain<T>>,
+    qpn: u32,
+    id: u64,
+}
+
+impl<T: Target> Registration<T> {
+    pub(crate) fn new(domain: Arc<Domain<T>>, qpn: u32, id: u64) -> Self {
+        Self { domain, qpn, id }
+    }
+}
+
+impl<T: Target> Drop for Registration<T> {
+    fn drop(&mut self) {
+        self.domain.close_user(self.qpn, self.id, Life::unregister);
+    }
+}
+
+/// Attributes that a create call must have for the step from RESET to INIT.
+const TO_INIT: Mask = Mask::ACCESS_FLAGS.union(Mask::PKEY_INDEX).union(Mask::PORT);
+
+/// Those for the step from INIT to RTR.
+const TO_RTR: Mask = Mask::AV
+    .union(Mask::PATH_MTU)
+    .union(Mask::DEST_QPN)
+    .union(Mask::RQ_PSN)
+    .union(Mask::MIN_RNR_TIMER);
+
+/// Cuts the mask of a create call in two: for INIT, and for RTR. As in the proposal of 2007, note 4:
+/// all of the first kind, all of the second, `MAX_DEST_RD_ATOMIC` or not (0 then: only SENDs and
+/// WRITEs), and nothing else; EINVAL for any other mask.
+pub fn create_masks(mask: Mask) -> Result<(Mask, Mask)> {
+    let needed = TO_INIT | TO_RTR;
+    let allowed = needed | Mask::MAX_DEST_RD_ATOMIC;
+    if !mask.contains(needed) || !allowed.contains(mask) {
+        return Err(EINVAL);
+    }
+    // ib_core wants it in any case.
+    Ok((TO_INIT, TO_RTR | Mask::MAX_DEST_RD_ATOMIC))
+}
+
+/// The mask of a modify call: without what has no meaning for a target and uverbs leaves out of
+/// `ibv_modify_qp` as well. EINVAL for what no queue pair can be told after its creation.
+pub fn modify_mask(mask: Mask) -> Result<Mask> {
+    if !Mask::STANDARD.contains(mask) || mask.contains(Mask::CAP) {
+        return Err(EINVAL);
+    }
+    let ignored = Mask::MAX_QP_RD_ATOMIC | Mask::RETRY_CNT | Mask::RNR_RETRY;
+    Ok(Mask::from_bits(mask.bits() & !ignored.bits()))
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! XRC targets that processes know by their number alone.
+//!
+//! C side: `rust/helpers/uverbs.c`, which has the methods and their attributes.
+
+use crate::{
+    bindings,
+    provider::Provider,
+    qp::QpAttrMask,
+    uverbs::file::OwnedFileEvents, //
+};
+use core::marker::PhantomData;
+
+/// The attributes that a process gave, to be applied by
+/// [`TrackedQp::modify`](crate::restrack::TrackedQp::modify).
+///
+/// # Invariants
+///
+/// `attr` and `udata` are valid, the latter of the command that runs, for all of `'a`.
+pub struct RcvQpAttr<'a> {
+    pub(crate) attr: *mut bindings::ib_qp_attr,
+    pub(crate) udata: *mut bindings::ib_udata,
+    mask: QpAttrMask,
+    _lent: PhantomData<&'a mut bindings::ib_qp_attr>,
+}
+
+impl RcvQpAttr<'_> {
+    /// Wraps what the method passes.
+    ///
+    /// # Safety
+    ///
+    /// `attr` must be lent for writing, zero where `mask` says nothing, and `udata` the
+    /// `driver_udata` of the command that runs, both for all of the value's life.
+    pub(crate) unsafe fn from_raw(
+        attr: *mut bindings::ib_qp_attr,
+        mask: u32,
+        udata: *mut bindings::ib_udata,
+    ) -> Self {
+        // INVARIANT: By contract.
+        Self {
+            attr,
+            udata,
+            mask: QpAttrMask::from_bits(mask),
+            _lent: PhantomData,
+        }
+    }
+
+    /// Which attributes the process gave. The others are zero.
+    pub fn mask(&self) -> QpAttrMask {
+        self.mask
+    }
+}
+
+/// What the object of a registration refers to. The order of the fields is the order of their end.
+pub(crate) struct Registration<P: Provider> {
+    pub(crate) _data: P::RcvQp,
+    pub(crate) _events: OwnedFileEvents,
+}
