@@ -44,5 +44,4 @@ fn main() {
     };
     println!("cargo:rustc-env=XROCE_REGISTER=verbs_register_driver_{number}");
     println!("cargo:rustc-link-lib=dylib=ibverbs");
-    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,defs");
 }

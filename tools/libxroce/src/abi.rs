@@ -233,6 +233,67 @@ pub const TGT_OPEN: u32 = 0x0054_4754;
 /// Highest XRC SRQ number: they have 24 bits on the wire.
 pub const MAX_SRQN: u32 = 0x00ff_ffff;
 
+/// `UVERBS_OBJECT_XRCD`
+pub const OBJECT_XRCD: u16 = 10;
+/// What is the driver's own among ids of uverbs.
+pub const ID_DRIVER_NS: u16 = 1 << 12;
+
+/// `enum xroce_xrcd_methods`
+pub const METHOD_RCV_QP_CREATE: u16 = ID_DRIVER_NS;
+pub const METHOD_RCV_QP_REG: u16 = ID_DRIVER_NS + 1;
+pub const METHOD_RCV_QP_UNREG: u16 = ID_DRIVER_NS + 2;
+pub const METHOD_RCV_QP_MODIFY: u16 = ID_DRIVER_NS + 3;
+pub const METHOD_RCV_QP_QUERY: u16 = ID_DRIVER_NS + 4;
+
+/// `enum xroce_rcv_qp_attrs`
+pub const ATTR_RCV_QP_XRCD: u16 = ID_DRIVER_NS;
+pub const ATTR_RCV_QP_HANDLE: u16 = ID_DRIVER_NS + 1;
+pub const ATTR_RCV_QP_QPN: u16 = ID_DRIVER_NS + 2;
+pub const ATTR_RCV_QP_ATTR: u16 = ID_DRIVER_NS + 3;
+
+/// `struct xroce_rcv_qp_dest`
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct RcvQpDest {
+    pub dgid: [u8; 16],
+    pub flow_label: u32,
+    pub sgid_index: u8,
+    pub hop_limit: u8,
+    pub traffic_class: u8,
+    pub sl: u8,
+    pub is_global: u8,
+    pub static_rate: u8,
+    pub port_num: u8,
+    pub reserved: u8,
+}
+
+/// `struct xroce_rcv_qp_attr`
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct RcvQpAttr {
+    pub attr_mask: u32,
+    pub dest_qp_num: u32,
+    pub rq_psn: u32,
+    pub sq_psn: u32,
+    pub qkey: u32,
+    pub qp_access_flags: u32,
+    pub pkey_index: u16,
+    pub qp_state: u8,
+    pub cur_qp_state: u8,
+    pub path_mtu: u8,
+    pub path_mig_state: u8,
+    pub max_dest_rd_atomic: u8,
+    pub min_rnr_timer: u8,
+    pub timeout: u8,
+    pub retry_cnt: u8,
+    pub rnr_retry: u8,
+    pub max_rd_atomic: u8,
+    pub en_sqd_async_notify: u8,
+    pub port_num: u8,
+    pub reserved: [u8; 2],
+    pub dest: RcvQpDest,
+}
+
 const _: () = {
     assert!(size_of::<AllocUcontextReq>() == 16);
     assert!(size_of::<AllocUcontextResp>() == 16);
@@ -252,6 +313,8 @@ const _: () = {
     assert!(size_of::<CreateQpReq>() == 8);
     assert!(size_of::<CreateQpResp>() == 56);
     assert!(size_of::<CreateAhResp>() == 8);
+    assert!(size_of::<RcvQpDest>() == 28);
+    assert!(size_of::<RcvQpAttr>() == 68);
 };
 
 /// Types that may lie in shared memory: no padding, no pointers, valid with
@@ -313,6 +376,29 @@ mod tests {
             ("XROCE_SEND_SLOT_HDR", SEND_SLOT_HDR as u64),
             ("XROCE_RECV_SLOT_HDR", RECV_SLOT_HDR as u64),
             ("XROCE_TGT_OPEN", TGT_OPEN.into()),
+            ("UVERBS_OBJECT_XRCD", OBJECT_XRCD.into()),
+            ("XROCE_METHOD_RCV_QP_CREATE", METHOD_RCV_QP_CREATE.into()),
+            ("XROCE_METHOD_RCV_QP_REG", METHOD_RCV_QP_REG.into()),
+            ("XROCE_METHOD_RCV_QP_UNREG", METHOD_RCV_QP_UNREG.into()),
+            ("XROCE_METHOD_RCV_QP_MODIFY", METHOD_RCV_QP_MODIFY.into()),
+            ("XROCE_METHOD_RCV_QP_QUERY", METHOD_RCV_QP_QUERY.into()),
+            ("XROCE_ATTR_RCV_QP_XRCD", ATTR_RCV_QP_XRCD.into()),
+            ("XROCE_ATTR_RCV_QP_HANDLE", ATTR_RCV_QP_HANDLE.into()),
+            ("XROCE_ATTR_RCV_QP_QPN", ATTR_RCV_QP_QPN.into()),
+            ("XROCE_ATTR_RCV_QP_ATTR", ATTR_RCV_QP_ATTR.into()),
+            ("Z(rcv_qp_attr)", size_of::<RcvQpAttr>() as u64),
+            (
+                "O(rcv_qp_attr, path_mtu)",
+                offset_of!(RcvQpAttr, path_mtu) as u64,
+            ),
+            (
+                "O(rcv_qp_attr, port_num)",
+                offset_of!(RcvQpAttr, port_num) as u64,
+            ),
+            (
+                "O(rcv_qp_attr, dest.port_num)",
+                (offset_of!(RcvQpAttr, dest) + offset_of!(RcvQpDest, port_num)) as u64,
+            ),
             ("H(user_index)", RING_USER_INDEX as u64),
             ("H(arm)", RING_ARM as u64),
             ("H(kernel_index)", RING_KERNEL_INDEX as u64),
@@ -359,7 +445,8 @@ mod tests {
             ),
         ];
         let mut c = String::from(
-            "#include <stddef.h>\n#include \"rdma/xroce-abi.h\"\n\
+            "#include <stddef.h>\n#include <rdma/ib_user_ioctl_cmds.h>\n\
+             #include \"rdma/xroce-abi.h\"\n\
              #define Z(t) sizeof(struct xroce_##t)\n\
              #define O(t, f) offsetof(struct xroce_##t, f)\n\
              #define H(f) offsetof(struct xroce_ring_hdr, f)\n",

@@ -10,6 +10,9 @@
 //! shared with the kernel ([`ring`], [`abi`]), and a system call is made only
 //! to wake a send queue that sleeps ([`doorbell`]).
 //!
+//! Programs that know the device may link with the library, as `libxroce.so.1`,
+//! for what the verbs do not have ([`dv`]).
+//!
 //! Nothing here unwinds (panics abort), starts a thread, or trusts more of
 //! libibverbs' private layout than [`layout`] asserts.
 
@@ -19,6 +22,8 @@ mod context;
 mod cq;
 mod device;
 mod doorbell;
+mod dv;
+mod ioctl;
 mod layout;
 mod lock;
 mod mcast;

@@ -3,7 +3,7 @@
 
 use crate::abi;
 use crate::verbs::{
-    cmd, VerbsDeviceOps, VerbsMatchEnt, VERBS_MATCH_DRIVER_ID, VERBS_MATCH_SENTINEL,
+    cmd, VerbsDevice, VerbsDeviceOps, VerbsMatchEnt, VERBS_MATCH_DRIVER_ID, VERBS_MATCH_SENTINEL,
 };
 use crate::{context, device, layout};
 
@@ -45,8 +45,18 @@ static OPS: Table<VerbsDeviceOps> = Table(VerbsDeviceOps {
     uninit_device: Some(device::uninit_device),
 });
 
-/// Runs when libibverbs loads the library, under the loader's lock: registers
-/// and nothing else.
+/// Tells whether a device is one that libibverbs made for this provider.
+///
+/// # Safety
+///
+/// `device` must be a live device of a known layout.
+pub unsafe fn is_ours(device: *const VerbsDevice) -> bool {
+    // SAFETY: written by libibverbs before it showed the device to anybody.
+    unsafe { (*device).ops() == core::ptr::from_ref(&OPS.0) }
+}
+
+/// Runs when the library is loaded, under the loader's lock: registers and
+/// nothing else.
 extern "C" fn register() {
     if layout::detect().is_some() {
         // SAFETY: `OPS` lives as long as the library, which libibverbs never

@@ -17,6 +17,7 @@ pub const EINTR: Errno = Errno(4);
 pub const EIO: Errno = Errno(5);
 pub const ENOMEM: Errno = Errno(12);
 pub const EACCES: Errno = Errno(13);
+pub const EEXIST: Errno = Errno(17);
 pub const EINVAL: Errno = Errno(22);
 pub const EPROTO: Errno = Errno(71);
 pub const EOVERFLOW: Errno = Errno(75);

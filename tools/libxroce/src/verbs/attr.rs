@@ -134,11 +134,60 @@ pub struct IbvValuesEx {
 
 pub const IBV_VALUES_MASK_RAW_CLOCK: u32 = 1 << 0;
 
+#[repr(C, align(8))]
+#[derive(Clone, Copy, Default)]
+pub struct IbvGlobalRoute {
+    pub dgid: [u8; 16],
+    pub flow_label: u32,
+    pub sgid_index: u8,
+    pub hop_limit: u8,
+    pub traffic_class: u8,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct IbvAhAttr {
+    pub grh: IbvGlobalRoute,
+    pub dlid: u16,
+    pub sl: u8,
+    pub src_path_bits: u8,
+    pub static_rate: u8,
+    pub is_global: u8,
+    pub port_num: u8,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct IbvQpAttr {
+    pub qp_state: c_int,
+    pub cur_qp_state: c_int,
+    pub path_mtu: c_int,
+    pub path_mig_state: c_int,
+    pub qkey: u32,
+    pub rq_psn: u32,
+    pub sq_psn: u32,
+    pub dest_qp_num: u32,
+    pub qp_access_flags: u32,
+    pub cap: IbvQpCap,
+    pub ah_attr: IbvAhAttr,
+    pub alt_ah_attr: IbvAhAttr,
+    pub pkey_index: u16,
+    pub alt_pkey_index: u16,
+    pub en_sqd_async_notify: u8,
+    pub sq_draining: u8,
+    pub max_rd_atomic: u8,
+    pub max_dest_rd_atomic: u8,
+    pub min_rnr_timer: u8,
+    pub port_num: u8,
+    pub timeout: u8,
+    pub retry_cnt: u8,
+    pub rnr_retry: u8,
+    pub alt_port_num: u8,
+    pub alt_timeout: u8,
+    pub rate_limit: u32,
+}
+
 /// Structures that are only passed through.
-pub enum IbvAhAttr {}
-/// As above.
-pub enum IbvQpAttr {}
-/// As above.
 pub enum IbvPortAttr {}
 /// As above.
 pub enum IbvGid {}
@@ -155,4 +204,10 @@ const _: () = {
     assert!(size_of::<IbvSrqInitAttrEx>() == 64);
     assert!(size_of::<IbvXrcdInitAttr>() == 12);
     assert!(size_of::<IbvValuesEx>() == 24);
+    assert!(size_of::<IbvAhAttr>() == 32);
+    assert!(offset_of!(IbvAhAttr, port_num) == 30);
+    assert!(size_of::<IbvQpAttr>() == 144);
+    assert!(offset_of!(IbvQpAttr, alt_ah_attr) == 88);
+    assert!(offset_of!(IbvQpAttr, min_rnr_timer) == 128);
+    assert!(offset_of!(IbvQpAttr, rate_limit) == 136);
 };

@@ -184,6 +184,13 @@ pub struct VerbsDevice {
     core_support: u64,
 }
 
+impl VerbsDevice {
+    /// Whose device it is.
+    pub fn ops(&self) -> *const VerbsDeviceOps {
+        self.ops as *const VerbsDeviceOps
+    }
+}
+
 /// `struct verbs_sysfs_dev`: never looked into.
 pub enum VerbsSysfsDev {}
 
