@@ -1,0 +1,47 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=180 debug xrc
+# XRC receive QPs by number: who holds them, who hears of them, what is refused;
+# and a device that goes while a process is registered.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+
+prog=$SELFTEST_BIN/selftest-rcvqp
+log=$(mktemp)
+
+says() { grep -q "^$1" "$log"; }
+gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
+fresh() { hosts_clean && hosts_up; }
+gids() { g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2); }
+
+# removed COMMAND...: the device goes by COMMAND under a process that is registered.
+removed() {
+	fresh && gids || return 1
+	timeout -k 5 $((60 * SELFTEST_SLOW)) "$prog" until_removed x1 "$g1" x2 "$g2" >"$log" 2>&1 &
+	local pid=$!
+	until_true 30 says ready || { cat "$log"; kill $pid; wait $pid; return 1; }
+	"$@" && gone x1 || { cat "$log"; return 1; }
+	wait $pid || { echo "exit status $?"; cat "$log"; return 1; }
+	says closed
+}
+link_del() { in_host h1 rdma link del x1; }
+module_out() { rmmod xroce && modprobe xroce; }
+
+mapfile -t cases < <("$prog")
+[ ${#cases[@]} -gt 0 ] || exit 1
+load_module
+# Between hosts only what has to do with packets.
+wire="traffic maker_killed modified_by_other events"
+plan $((${#cases[@]} + $(wc -w <<<"$wire") + 3))
+hosts_up && gids || die "no hosts"
+for c in "${cases[@]}"; do
+	check "$c" "$prog" "$c" x1 "$g1" x1 "$g1"
+done
+for c in $wire; do
+	check "$c, on the wire" "$prog" "$c" x1 "$g1" x2 "$g2"
+done
+check "link del with a registration" removed link_del
+check "rmmod with a registration" removed module_out
+check "the devices go" hosts_clean
+rm -f "$log"
+finish
