@@ -44,7 +44,7 @@ def between_processes():
         b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
 
 
-@case
+@case(debug=False)
 def private():
     """A domain without a file is nobody else's, not even the same process's."""
     with Stage() as stage:
@@ -90,7 +90,7 @@ def unlinked():
         expect_eq(targets(), [qpn], 'targets')
 
 
-@case
+@case(debug=False)
 def inodes_reused():
     """No file inherits the domain of one that was deleted, neither while that lives nor after."""
     with Stage() as stage, tempfile.TemporaryDirectory() as d:
@@ -107,7 +107,7 @@ def inodes_reused():
                 a.kill()
 
 
-@case
+@case(debug=False)
 def descriptors():
     """What names an inode may name a domain; what does not, may not."""
     with Stage() as stage:
@@ -151,7 +151,7 @@ def contexts_of_a_process():
         a('unxrcd', 1)
 
 
-@case
+@case(debug=False)
 def devices_on_an_inode():
     """Each device has its own domain for a file."""
     with Stage() as stage:
@@ -199,7 +199,7 @@ def after_fork():
         expect_eq(targets(), [], 'targets')
 
 
-@case
+@case(debug=False)
 def user_namespaces():
     """File permissions are the gate, whichever user namespace one is in."""
     with Stage() as stage:
@@ -255,7 +255,7 @@ def close_while_busy():
         b('unxrcd', 0)
 
 
-@case
+@case(debug=False)
 def last_close_frees():
     """More domains, one after the other, than a device may have: none is left over."""
     with Stage() as stage:

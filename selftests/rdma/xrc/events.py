@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=60 debug xrc
+"""Who hears what: events of XRC targets and SRQs, the sender's status that goes
+with them, and the kernel log when nobody listens."""
+import os
+import re
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+
+import ktap
+import net
+from ktap import expect, expect_eq
+from puppet import (ACCESS_ERR, COMM_EST, EINVAL, EOPNOTSUPP, ERR, LAST_WQE, LEN_ERR, LOC_QP_OP_ERR, OPS,
+                    REM_ACCESS_ERR, REM_INV_REQ_ERR, REM_OP_ERR, RESET, RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, RTR,
+                    SRQ_ERR, SRQ_LIMIT, SUCCESS, Stage, connect, message, send)
+
+QP_FATAL, PORT_ACTIVE, PORT_ERR = 1, 9, 10
+UNKNOWN = 0xfffff0
+
+
+class KernelLog:
+    """What the kernel says from now on."""
+
+    def __init__(self):
+        self.fd = os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK)
+        os.lseek(self.fd, 0, os.SEEK_END)
+
+    def lines(self, pattern):
+        """Those that have come and match."""
+        got = []
+        while True:
+            try:
+                line = os.read(self.fd, 8192).decode(errors='replace')
+            except BlockingIOError:
+                return got
+            if re.search(pattern, line):
+                got.append(line.split(';', 1)[1].split('\n')[0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        os.close(self.fd)
+
+
+def all_openers(stage, place):
+    """Everybody who has it open is told, each through its own handle, those that came late, too."""
+    a, b, c = (stage.puppet('x1', domain=True) for _ in range(3))
+    outsider = stage.puppet('x1', domain=True)
+    client = stage.puppet('x2' if place == 'wire' else 'x1')
+    srqn, = c('srq', 0, 0, 0, 0, 16)
+    qpn = connect(client, 0, a, 0)
+    b('view', 3, 0, 0, qpn)
+    b('view', 4, 0, 0, qpn)
+    message(client, 0, c, 0, srqn)
+    # It waits in RTR, so the first packet is news.
+    for p, slots in ((a, [0]), (b, [3, 4])):
+        expect_eq(sorted(p.events(len(slots), but=())), [(COMM_EST, s) for s in slots], 'events of the first packet')
+    # The maker goes, another comes, and one that gives its handle back.
+    a.kill()
+    late = stage.puppet('x1', domain=True)
+    late('view', 7, 0, 0, qpn)
+    c('view', 2, 0, 0, qpn)
+    c('unqp', 2)
+    expect_eq(send(client, 0, UNKNOWN), REM_INV_REQ_ERR, 'status')
+    wanted = [(kind, s) for kind in (ACCESS_ERR, LAST_WQE) for s in (3, 4)]
+    expect_eq(sorted(b.events(4)), wanted, 'events')
+    expect_eq(late.events(2), [(ACCESS_ERR, 7), (LAST_WQE, 7)], 'events of the late one')
+    for p in (c, outsider):
+        expect_eq(p.events(), [], "an outsider's events")
+    # It happened: who comes now finds the state, not the event.
+    outsider('view', 0, 0, 0, qpn)
+    expect_eq((outsider.events(), outsider.state(0)), ([], ERR), 'events afterwards')
+
+
+def nobody(stage):
+    """With nobody there, the kernel says it: once, however many there are."""
+    maker, living = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
+    client = stage.puppet('x2')
+    srqn, = living('srq', 0, 0, 0, 0, 16)
+    count = 6
+    numbers = [connect(client, slot, maker, slot) for slot in range(count)]
+    for slot in range(count):
+        message(client, slot, living, 0, srqn)
+    maker.kill()
+    with KernelLog() as log:
+        for slot in range(count):
+            client('send', slot, OPS['send'], UNKNOWN, 8, slot)
+        expect_eq([w.status for w in client.poll(count)], [REM_INV_REQ_ERR] * count, 'statuses')
+        line = ktap.wait_for('a line in the log', 5, lambda: log.lines('XRC target'))
+        ktap.note(line[0])
+        expect(len(line) <= 2, f'not limited: {line}')
+        found = re.search(r'x1: XRC target (0x[0-9a-f]+) of domain [1-9]\d* .* AccessError', line[0])
+        expect(found and int(found[1], 16) in numbers, f'does not say who: {line[0]}')
+    expect_eq(living.events(), [], 'events of one who has none open')
+    # With somebody there, the log has nothing.
+    connect(client, 0, living, 0)
+    with KernelLog() as log:
+        send(client, 0, UNKNOWN)
+        living.events(2)
+        expect_eq(log.lines('XRC target'), [], 'lines')
+
+
+def outcomes(stage, place):
+    """What went wrong, as the sender, the receiver and the target's openers see it."""
+    a, b = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
+    client = stage.puppet('x2' if place == 'wire' else 'x1')
+    srqn, = b('srq', 0, 0, 0, 0, 16)
+
+    def one(what, status, events, state, before=lambda: None, receive=None, srqn=srqn, **how):
+        options = {k: how.pop(k) for k in ('rnr',) if k in how}
+        connect(client, 0, a, 0, **options)
+        before()
+        expect_eq(send(client, 0, srqn, **how), status, f'{what}: status')
+        expect_eq([e.type for e in a.events(len(events))], events, f'{what}: events')
+        expect_eq(a.state(0), state, f'{what}: state')
+        if receive is not None:
+            expect_eq(b.poll()[0].status, receive, f'{what}: the receive')
+        expect_eq(b.events(), [], f"{what}: the SRQ owner's events")
+        client('unqp', 0)
+        a('unqp', 0)
+
+    one('unknown SRQ', REM_INV_REQ_ERR, [ACCESS_ERR, LAST_WQE], ERR, srqn=UNKNOWN)
+    one('no such key', REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], ERR, op='write', key=0x7fffff00, address=0)
+    one('too long', REM_INV_REQ_ERR, [LAST_WQE], ERR, lambda: b('post', 0, 1, 16), LEN_ERR)
+    one('RNR', RNR_RETRY_EXC_ERR, [], RTR, rnr=1)
+    one('in RESET', RETRY_EXC_ERR, [], RESET, lambda: a('to', 0, RESET))
+    one('in ERR', RETRY_EXC_ERR, [LAST_WQE], ERR, lambda: a('to', 0, ERR))
+
+    def swap():
+        a('unqp', 0)
+        a('tgt', 0, 0, 0)
+    one('destroyed', RETRY_EXC_ERR, [], RESET, swap)
+    connect(client, 1, a, 1)
+    message(client, 1, b, 0, srqn)
+
+
+def limit(stage):
+    """The limit of an SRQ: told to its owner, once for each time that it is armed."""
+    a, b, client = (stage.puppet('x1', domain=True) for _ in range(3))
+    srqn, = b('srq', 0, 0, 0, 0, 32)
+    connect(client, 0, a, 0)
+    for _ in range(2):
+        b('post', 0, 8, 4096)
+        b('limit', 0, 6)
+        for n in range(2):
+            expect_eq(send(client, 0, srqn, number=n), SUCCESS, 'status')
+        expect_eq(b.events(), [], 'events above the limit')
+        for n in range(3):
+            expect_eq(send(client, 0, srqn, number=n), SUCCESS, 'status')
+        expect_eq(b.events(1), [(SRQ_LIMIT, 0)], 'events')
+        expect_eq(b('getlimit', 0), [0], 'the limit afterwards')
+        expect_eq(a.events(), [], "the target's events")
+        for n in range(3):
+            send(client, 0, srqn, number=n)
+        b.poll(8)
+
+
+def broken_srq(stage):
+    """A ring that makes no sense ends its SRQ and the connection that used it, no other."""
+    a, b, client = (stage.puppet('x1', domain=True) for _ in range(3))
+    bad, = b('srq', 0, 0, 0, 0, 16)
+    good, = b('srq', 1, 0, 0, 0, 16)
+    connect(client, 0, a, 0)
+    connect(client, 1, a, 1)
+    message(client, 0, b, 0, bad)
+    message(client, 1, b, 1, good)
+    b('spoil', 0)
+    expect_eq(send(client, 0, bad), REM_OP_ERR, 'status')
+    expect_eq(b.events(1)[0], (SRQ_ERR, 0), 'event')
+    got = a.events(2)
+    expect_eq(sorted(got), [(QP_FATAL, 0), (LAST_WQE, 0)], "the target's events")
+    expect_eq((a.state(0), a.state(1)), (ERR, RTR), 'states')
+    expect_eq(b.poll()[0].status, LOC_QP_OP_ERR, 'the receive that could not be read')
+    message(client, 1, b, 1, good)
+    # Whoever names it from now on is told as if it were not there.
+    expect_eq(send(client, 1, bad), REM_INV_REQ_ERR, 'status')
+    connect(client, 2, a, 2)
+    message(client, 2, b, 1, good)
+    b('unsrq', 0)
+
+
+def path(stage):
+    """No path migrates on RoCE; a link that goes down and up is the device's news only."""
+    a, b, client = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True), stage.puppet('x2')
+    srqn, = b('srq', 0, 0, 0, 0, 16)
+    qpn = connect(client, 0, a, 0)
+    b('view', 0, 0, 0, qpn)
+    message(client, 0, b, 0, srqn)
+    for p in (a, b):
+        p.refused((EINVAL, EOPNOTSUPP), 'alternate', 0)
+    net.sh('ip -n h1 link set e1 down')
+    for p in (a, b):
+        expect(PORT_ERR in [e.type for e in p.events(1)], 'no IBV_EVENT_PORT_ERR')
+    net.sh('ip -n h1 link set e1 up')
+    for p in (a, b):
+        got = []
+        ktap.wait_for('IBV_EVENT_PORT_ACTIVE', 10, lambda p=p, got=got: got.extend(p.events()) or PORT_ACTIVE in
+                      [e.type for e in got])
+        expect(all(e.slot == -1 for e in got), f'events of a QP: {got}')
+    expect_eq(a.state(0), RTR, 'state')
+
+
+def main():
+    def add(name, fn, *args, debug=True):
+        def run():
+            with Stage() as stage:
+                fn(stage, *args)
+        ktap.add(name, run, debug=debug)
+    for place in ('wire', 'local'):
+        add(f'all_openers-{place}', all_openers, place, debug=place == 'wire')
+        add(f'outcomes-{place}', outcomes, place)
+    for fn in (nobody, limit, broken_srq, path):
+        add(fn.__name__, fn)
+    ktap.main(lambda: net.hosts_up())
+
+
+main()

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=60 debug xrc
+"""XRC target QPs: what ends them and what does not, what they do meanwhile, and
+several processes that modify one. A killed creator and the domain's last process
+are in xrc.c, too; here are the other ways."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+
+import ktap
+import net
+from ktap import expect, expect_eq
+from puppet import (ALL, EBUSY, EINVAL, ERR, INIT, OPS, RESET, RETRY_EXC_ERR, RTR, RTS, SUCCESS, Stage, connect,
+                    message, send, targets, _rdma)
+
+BURST = 24
+
+
+def creator_goes(stage, place, how):
+    """The creator goes in the middle of a burst: every message of it arrives."""
+    creator = stage.puppet('x1', domain=True)
+    living = stage.puppet('x1', domain=True)
+    client = stage.puppet('x2' if place == 'wire' else 'x1')
+    qpn = connect(client, 0, creator, 0)
+    srqn, = living('srq', 0, 0, 0, 0, 64)
+    living('post', 0, BURST, 4096)
+    for n in range(BURST // 2):
+        client('send', 0, OPS['send_imm'], srqn, 3000, n)
+    {'exit': creator.exit, 'kill': creator.kill, 'close': lambda: creator('close', 0)}[how]()
+    for n in range(BURST // 2, BURST):
+        client('send', 0, OPS['send_imm'], srqn, 3000, n)
+    expect_eq([(w.status, w.id) for w in client.poll(BURST)], [(SUCCESS, n) for n in range(BURST)], 'sends')
+    expect_eq([(w.status, w.imm, w.qpn) for w in living.poll(BURST)], [(SUCCESS, n, qpn) for n in range(BURST)],
+              'receives')
+    expect_eq(targets(), [qpn], 'targets')
+    # One that starts later finds it, has it go on, and ends it.
+    late = stage.puppet('x1', domain=True)
+    late('view', 0, 0, 0, qpn)
+    expect_eq(late.state(0), RTR, 'state')
+    message(client, 0, living, 0, srqn)
+    late('unqp', 0)
+    expect_eq(targets(), [], 'targets')
+    expect_eq(send(client, 0, srqn), RETRY_EXC_ERR, 'status')
+
+
+def destroyed_but_open(stage):
+    """A destroyed target goes with the last who has it open, and works until then."""
+    a, b, c, client = (stage.puppet('x1', domain=True) for _ in range(4))
+    srqn, = c('srq', 0, 0, 0, 0, 16)
+    qpn = connect(client, 0, a, 0)
+    b('view', 0, 0, 0, qpn)
+    a('unqp', 0)
+    expect_eq(targets(), [qpn], 'targets')
+    message(client, 0, c, 0, srqn)
+    # It may still be opened.
+    c('view', 1, 0, 0, qpn)
+    a('view', 0, 0, 0, qpn)
+    b.kill()
+    a.exit()
+    message(client, 0, c, 0, srqn)
+    expect_eq(targets(), [qpn], 'targets')
+    # The last one is killed: somebody has destroyed it, so it does not stay.
+    c.refused(EBUSY, 'unxrcd', 0)
+    last = stage.puppet('x1', domain=True)
+    last('view', 0, 0, 0, qpn)
+    c('unqp', 1)
+    last.kill()
+    expect_eq(targets(), [], 'targets')
+    c.refused(EINVAL, 'view', 1, 0, 0, qpn)
+
+
+def with_the_domain(stage, how):
+    """Targets that nobody has open go with the domain, all of them."""
+    count = 10 if ktap.DEBUG else 60
+    maker, last = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
+    client = stage.puppet('x2')
+    connect(client, 0, maker, 0)
+    for slot in range(1, count):
+        maker('tgt', slot, 0, 0)
+        if slot % 2:
+            maker('init', slot, ALL)
+    mine, = last('tgt', 0, 0, 0)
+    maker.kill()
+    expect_eq(len(targets()), count + 1, 'targets')
+    last('unqp', 0)
+    expect(mine not in targets(), 'a destroyed target is shown')
+    expect_eq(len(targets()), count, 'targets')
+    {'close': lambda: last('unxrcd', 0), 'exit': last.exit, 'kill': last.kill,
+     'device': lambda: last('close', 0)}[how]()
+    expect_eq(targets(), [], 'targets')
+    expect_eq(send(client, 0, 1), RETRY_EXC_ERR, 'status')
+
+
+def shown(stage):
+    """`rdma res show qp`: one line, with its state, however many have it open."""
+    a, b, client = (stage.puppet('x1', domain=True) for _ in range(3))
+    srqn, = b('srq', 0, 0, 0, 0, 16)
+
+    def lines():
+        return [(q['lqpn'], q['state'], q.get('rqpn', 0)) for q in _rdma('qp') if q['type'] == 'XRC_TGT']
+    qpn, = a('tgt', 0, 0, 0)
+    expect_eq(lines(), [(qpn, 'RESET', 0)], 'shown')
+    a('unqp', 0)
+    expect_eq(lines(), [], 'shown')
+    qpn = connect(client, 0, a, 0)
+    peer = client('state', 0)[1], lines()[0]
+    expect_eq(peer[0], qpn, "the initiator's peer")
+    expect_eq([l[:2] for l in lines()], [(qpn, 'RTR')], 'shown')
+    for slot in range(1, 20):
+        b('view', slot, 0, 0, qpn)
+    expect_eq([l[:2] for l in lines()], [(qpn, 'RTR')], 'shown')
+    a.kill()
+    send(client, 0, 0xfffff0)
+    b.events(1)
+    ktap.wait_for('the error state', 5, lambda: [l[:2] for l in lines()] == [(qpn, 'ERR')])
+    for slot in range(1, 20):
+        expect_eq(b.state(slot), ERR, 'state')
+        b('unqp', slot)
+    expect_eq(lines(), [], 'shown')
+
+
+def modified_by_all(stage):
+    """Each step by another process; each sees what the others did."""
+    a, b, c, client = (stage.puppet('x1', domain=True) for _ in range(4))
+    srqn, = c('srq', 0, 0, 0, 0, 16)
+    for _ in range(2):
+        qpn, = a('tgt', 0, 0, 0)
+        for p in (b, c):
+            p('view', 1, 0, 0, qpn)
+        ini, = client('ini', 0, 0)
+        b('init', 1, ALL)
+        expect_eq([a.state(0), c.state(1)], [INIT, INIT], 'states')
+        c('rtr', 1, ini, client.gid, 5)
+        expect_eq([a('state', 0), b('state', 1)], [[RTR, ini, 5]] * 2, 'states')
+        a('rts', 0, 14, 0, 0)
+        b('timer', 1, 9)
+        expect_eq([a('state', 0), c('state', 1)], [[RTS, ini, 9]] * 2, 'states')
+        b.refused(EINVAL, 'init', 1, ALL)
+        client('init', 0, 0)
+        client('rtr', 0, qpn, a.gid, 1)
+        client('rts', 0, 10, 2, 7)
+        message(client, 0, c, 0, srqn)
+        # Back to the start by one, up again by the others, for another peer.
+        b('to', 1, ERR)
+        expect_eq([a.state(0), c.state(1)], [ERR, ERR], 'states')
+        c('to', 1, RESET)
+        expect_eq([a.state(0), b.state(1)], [RESET, RESET], 'states')
+        ini, = client('ini', 1, 0)
+        a('init', 0, ALL)
+        b('rtr', 1, ini, client.gid, 1)
+        client('init', 1, 0)
+        client('rtr', 1, qpn, a.gid, 1)
+        client('rts', 1, 10, 2, 7)
+        message(client, 1, c, 0, srqn)
+        for p, slot in ((a, 0), (b, 1), (c, 1)):
+            p('unqp', slot)
+        for slot in (0, 1):
+            client('unqp', slot)
+        expect_eq(targets(), [], 'targets')
+
+
+def modified_at_once(stage):
+    """Several move it to RTR at the same time: one does."""
+    procs = [stage.puppet('x1', domain=True) for _ in range(4)]
+    for _ in range(3 if ktap.DEBUG else 5):
+        qpn, = procs[0]('tgt', 0, 0, 0)
+        for p in procs[1:]:
+            p('view', 0, 0, 0, qpn)
+        procs[0]('init', 0, ALL)
+        for n, p in enumerate(procs):
+            p.start('rtr', 0, 100 + n, p.gid, 1)
+        won = []
+        for n, p in enumerate(procs):
+            try:
+                p.finish()
+                won.append(n)
+            except OSError as e:
+                expect_eq(e.errno, EINVAL, 'errno')
+        expect_eq(len(won), 1, 'winners')
+        for p in procs:
+            expect_eq(p('state', 0)[:2], [RTR, 100 + won[0]], 'state')
+        # And all destroy it at once.
+        for p in procs:
+            p.start('unqp', 0)
+        for p in procs:
+            p.finish()
+        expect_eq(targets(), [], 'targets')
+
+
+def opened_while_it_goes(stage):
+    """Opens race with the destroy of the last handle: each has it, or is told that it is gone."""
+    keeper, a, b = (stage.puppet('x1', domain=True) for _ in range(3))
+    opened = 0
+    for _ in range(10 if ktap.DEBUG else 25):
+        qpn, = a('tgt', 0, 0, 0)
+        a.start('unqp', 0)
+        b.start('view', 0, 0, 0, qpn)
+        a.finish()
+        try:
+            b.finish()
+        except OSError as e:
+            expect_eq(e.errno, EINVAL, 'errno')
+        else:
+            opened += 1
+            expect_eq(b.state(0), RESET, 'state')
+            b('unqp', 0)
+        expect_eq(targets(), [], 'targets')
+        keeper.refused(EINVAL, 'view', 0, 0, 0, qpn)
+    ktap.note(f'opened in time: {opened}')
+
+
+def main():
+    def add(name, fn, *args, debug=True):
+        def run():
+            with Stage() as stage:
+                fn(stage, *args)
+        ktap.add(name, run, debug=debug)
+    for place in ('wire', 'local'):
+        for how in ('exit', 'kill', 'close'):
+            add(f'creator-{how}-{place}', creator_goes, place, how,
+                debug=(how, place) in (('kill', 'wire'), ('close', 'local')))
+    for how in ('close', 'exit', 'kill', 'device'):
+        add(f'with-the-domain-{how}', with_the_domain, how, debug=how == 'kill')
+    add('shown', shown, debug=False)
+    for fn in (destroyed_but_open, modified_by_all, modified_at_once, opened_while_it_goes):
+        add(fn.__name__, fn)
+    ktap.main(lambda: net.hosts_up())
+
+
+main()
