@@ -4,6 +4,8 @@
 //!
 //! Private to the crate: everything outside goes through the safe types.
 
+// First: it speaks of the names in the list that follows.
+#![allow(unknown_lints)]
 #![allow(
     clippy::all,
     clippy::cast_lossless,
@@ -21,7 +23,6 @@
     unnecessary_transmutes,
     unused_imports
 )]
-#![allow(unknown_lints)]
 
 use kernel::{
     bindings::*,

@@ -409,6 +409,7 @@ fn build(
             state: Atomic::new(QpState::Reset as u32),
             qkey: Atomic::new(0),
             local_waiter: Atomic::new(0),
+            retired: Atomic::new(0),
             send: Owner::new(send),
             recv: Owner::new(recv),
             requests <- Backlog::new(BACKLOG),

@@ -26,6 +26,10 @@ impl WireQp {
         for ring in [&self.rings.sq, &self.rings.rq].into_iter().flatten() {
             let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
         }
+        {
+            let _attr = self.attr.lock();
+            self.retired.store(1, Relaxed);
+        }
         self.stop();
     }
 }

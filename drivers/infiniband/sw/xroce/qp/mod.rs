@@ -89,6 +89,9 @@ pub(crate) struct WireQp {
     /// Rings to mark dead when the QP goes.
     pub(crate) rings: Rings,
     events: Events,
+    /// Not 0 once the QP has been taken out of the table; set under `attr`, so that no modify that
+    /// found it before brings it back to life.
+    pub(crate) retired: Atomic<u32>,
     /// Attributes as the verbs set them.
     #[pin]
     pub(crate) attr: Mutex<QpAttr>,

@@ -47,6 +47,10 @@ pub(crate) fn modify(qp: &Qp<Xroce>, attr: &QpAttr, mask: Mask) -> Result {
         return Err(eopnotsupp());
     }
     let mut kept = wire.attr.lock();
+    // It ended while the caller waited: as if it had not been found.
+    if wire.retired.load(Relaxed) != 0 {
+        return Err(EINVAL);
+    }
     let current = wire.state();
     if mask.contains(Mask::CUR_STATE) && QpState::from(attr.cur_state) != current {
         return Err(EINVAL);
