@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90 debug xrc
+# selftest: timeout=400 debug xrc
 """Random processes open domains, connect, send, close, die and are killed, on two
 devices, one of which is taken away meanwhile. Afterwards nothing may be left.
 
@@ -247,7 +247,7 @@ def unload():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--seed', type=int, default=int(os.environ.get('SEED') or random.randrange(1 << 31)))
-    parser.add_argument('--seconds', type=int, default=600 if ktap.LONG else 120 if ktap.DEBUG else 8)
+    parser.add_argument('--seconds', type=int, default=300 if ktap.LONG else 60 if ktap.DEBUG else 8)
     options, rest = parser.parse_known_args()
     sys.argv[1:] = rest
 

@@ -417,7 +417,7 @@ def device_removed():
     removal('in_host h1 rdma link del x1', 'add_link h1 x1 e1 && wait_gid x1 10.7.0.1')
 
 
-@case
+@case(debug=False)
 def module_removed():
     removal('rmmod xroce', 'modprobe xroce && add_link h1 x1 e1 && add_link h2 x2 e2 && '
             'wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2')
