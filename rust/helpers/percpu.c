@@ -43,3 +43,9 @@ __u64 xrdma_percpu_sum(unsigned long counters, size_t word)
 				   word));
 	return sum;
 }
+
+/* num_possible_cpus() is a macro. */
+__u32 xrdma_possible_cpus(void)
+{
+	return num_possible_cpus();
+}

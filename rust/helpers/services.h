@@ -79,11 +79,28 @@ void xrdma_timer_free(struct xrdma_timer *t);
 __u64 xrdma_now_ns(void);
 __u64 xrdma_now_raw_ns(void);
 
+/* irq.c */
+struct xrdma_vector;
+struct xrdma_vectors;
+
+/* The handler of an interrupt; hard interrupt context or a forced thread. */
+typedef void (*xrdma_vector_fn)(void *data);
+
+int xrdma_vectors_init(void);
+void xrdma_vectors_exit(void);
+struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler);
+int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
+			void *const *data);
+struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index);
+void xrdma_vectors_free(struct xrdma_vectors *set);
+void xrdma_vector_raise(struct xrdma_vector *v);
+
 /* percpu.c */
 unsigned long xrdma_percpu_alloc(size_t words);
 void xrdma_percpu_free(unsigned long counters);
 void xrdma_percpu_add(unsigned long counters, size_t word, __u64 n);
 __u64 xrdma_percpu_sum(unsigned long counters, size_t word);
+__u32 xrdma_possible_cpus(void);
 
 /* crc.c */
 __u32 xrdma_crc32_le(__u32 seed, const void *data, size_t len);

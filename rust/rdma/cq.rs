@@ -37,7 +37,7 @@ impl<P: Provider> Cq<P> {
 pub struct CqInitAttr {
     /// Completions it has to hold; at least 1, otherwise unchecked.
     pub cqe: u32,
-    /// Completion vector. uverbs has compared it with the number of vectors.
+    /// Completion vector: one of the device's.
     pub comp_vector: u32,
     /// `IB_UVERBS_CQ_FLAGS_*`; refuse those that are not supported with `EOPNOTSUPP`.
     pub flags: u32,

@@ -25,7 +25,8 @@ use crate::{
     ops::Ops,
     port::PortState,
     provider::Provider,
-    restrack::Tracked, //
+    restrack::Tracked,
+    vector::Vectors, //
 };
 use core::{
     any::TypeId,
@@ -153,6 +154,8 @@ struct Extension<P: Provider> {
     tracked: Arc<Tracked<P>>,
     /// Driver methods of uverbs; ib_core's device points to it.
     uverbs: Opaque<bindings::xrdma_uverbs>,
+    /// Outlives the completion queues: ib_core destroys those before it calls `dealloc_driver`.
+    vectors: Vectors,
     #[pin]
     data: P::Data,
 }
@@ -218,6 +221,11 @@ impl<P: Provider> Device<P> {
 
     pub(crate) fn tracked(&self) -> &Arc<Tracked<P>> {
         &self.extension.tracked
+    }
+
+    /// The completion vectors.
+    pub fn vectors(&self) -> &Vectors {
+        &self.extension.vectors
     }
 
     /// Finds the device that sits on a net device. Any context.
@@ -349,16 +357,19 @@ pub struct DeviceConfig<'a> {
     pub name: &'a CStr,
     /// What `node_desc` in sysfs says; cut to 63 bytes.
     pub description: &'a CStr,
-    /// Completion vectors.
-    pub comp_vectors: u32,
     /// Local key that stands for all kernel memory; used with
     /// [`kernel_cap::LOCAL_DMA_LKEY`].
     pub local_dma_lkey: u32,
 }
 
 impl<P: Provider> UnregisteredDevice<P> {
-    /// Allocates a device for the namespace of `netdev` and places the provider's data.
-    pub fn new(netdev: &NetDev, data: impl PinInit<P::Data, Error>) -> Result<Self> {
+    /// Allocates a device with these completion vectors for the namespace of `netdev` and places the
+    /// provider's data.
+    pub fn new(
+        netdev: &NetDev,
+        vectors: Vectors,
+        data: impl PinInit<P::Data, Error>,
+    ) -> Result<Self> {
         // SAFETY: `netdev` exists. The size is that of a structure that begins with an
         // `ib_device`; the memory comes back zeroed, that part initialised.
         let ib =
@@ -374,6 +385,7 @@ impl<P: Provider> UnregisteredDevice<P> {
             closing <- new_mutex!(KVec::new()),
             tracked: Tracked::new()?,
             uverbs: Opaque::uninit(),
+            vectors,
             data <- data,
         }? Error);
         // SAFETY: The memory is ours alone and big enough; it never moves. On error nothing stays
@@ -407,12 +419,13 @@ impl<P: Provider> UnregisteredDevice<P> {
     /// may unregister it.
     pub fn register(self, netdev: &NetDev, config: &DeviceConfig<'_>) -> Result {
         let ib = self.0.as_ptr();
+        let vectors = self.device().vectors().count();
         // SAFETY: Not registered: ours alone. `netdev` exists; the helper writes the fields that
         // ib_core wants set before registration.
         unsafe {
             (*ib).phys_port_cnt = PORTS;
             (*ib).node_type = bindings::RDMA_NODE_IB_CA as u8;
-            (*ib).num_comp_vectors = i32::try_from(config.comp_vectors).unwrap_or(1).max(1);
+            (*ib).num_comp_vectors = i32::try_from(vectors).unwrap_or(1).max(1);
             (*ib).local_dma_lkey = config.local_dma_lkey;
             (*ib).link_ops = link::current_ops();
             bindings::xrdma_ib_setup_device(

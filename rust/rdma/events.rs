@@ -13,9 +13,23 @@
 //! No lock is held while a handler runs. A handler may post to or poll any queue, and events that
 //! result from that may nest.
 
-use crate::bindings;
+use crate::{
+    bindings,
+    vector::{
+        pending::Pending,
+        Vector, //
+    },
+};
 use kernel::{
-    impl_has_work, new_work,
+    impl_has_work,
+    list::{
+        impl_list_arc_safe,
+        impl_list_item,
+        AtomicTracker,
+        ListLinks,
+        TryNewListArc, //
+    },
+    new_work,
     prelude::*,
     sync::{
         atomic::{
@@ -123,42 +137,60 @@ impl<T> Cell<T> {
     }
 }
 
-/// Raises the events of a completion queue.
-///
-/// # Invariants
-///
-/// While the gate is open, `object` is a completion queue that ib_core has not freed.
-#[derive(Clone)]
-pub struct CqHandle(Arc<Cell<bindings::ib_cq>>);
+/// What a completion queue's handles share.
+#[pin_data]
+pub(crate) struct CqCell {
+    #[pin]
+    cell: Cell<bindings::ib_cq>,
+    /// Delivers the completion events.
+    vector: Arc<Vector>,
+    /// A [`Pending`].
+    pending: Atomic<i32>,
+    /// Place in the queue of the vector.
+    #[pin]
+    links: ListLinks,
+    /// Whether it is in that queue.
+    #[pin]
+    tracker: AtomicTracker,
+}
 
-impl CqHandle {
-    /// Makes the handle of a queue.
-    ///
-    /// # Safety
-    ///
-    /// [`CqHandle::revoke`] must be called before ib_core frees `cq`.
-    pub(crate) unsafe fn new(cq: *mut bindings::ib_cq) -> Result<Self> {
-        // INVARIANT: By contract.
-        Ok(Self(Arc::pin_init(Cell::new(cq), GFP_KERNEL)?))
+impl_list_arc_safe! {
+    impl ListArcSafe<0> for CqCell {
+        tracked_by tracker: AtomicTracker;
+    }
+}
+
+impl_list_item! {
+    impl ListItem<0> for CqCell {
+        using ListLinks { self.links };
+    }
+}
+
+impl CqCell {
+    /// Changes the count of events that wait; what `change` says besides.
+    fn count(&self, change: fn(Pending) -> (Pending, bool)) -> bool {
+        let mut pending = self.pending.load(ordering::Relaxed);
+        loop {
+            let (next, says) = change(Pending(pending));
+            match self.pending.cmpxchg(pending, next.0, ordering::Full) {
+                Ok(_) => return says,
+                Err(now) => pending = now,
+            }
+        }
     }
 
-    /// The queue was created: events may pass.
-    pub(crate) fn enable(&self) {
-        self.0.gate.open();
+    /// Tells the user of the queue of one event; true if there are more to be told. For the vector's
+    /// handler only.
+    pub(crate) fn deliver(&self) -> bool {
+        self.call();
+        self.count(Pending::deliver)
     }
 
-    /// Ends the handle: waits for running handlers. Process context, once.
-    pub(crate) fn revoke(&self) {
-        self.0.gate.close();
-    }
-
-    /// Tells the user of the queue that completions wait. Any context, interrupts off included;
-    /// call it without locks that a poster or poller of the queue takes.
-    pub fn completion(&self) {
-        let Some(_inside) = self.0.gate.enter() else {
+    fn call(&self) {
+        let Some(_inside) = self.cell.gate.enter() else {
             return;
         };
-        let cq = self.0.object;
+        let cq = self.cell.object;
         // SAFETY: Inside the gate the queue exists. ib_core sets the handler before it lets
         // anybody attach a queue pair, and never changes it to an invalid one; the read is
         // volatile since that happens after the create operation.
@@ -168,13 +200,65 @@ impl CqHandle {
             }
         }
     }
+}
+
+/// Raises the events of a completion queue.
+///
+/// # Invariants
+///
+/// While the gate is open, `object` is a completion queue that ib_core has not freed, and `vector` is
+/// one of its device's.
+#[derive(Clone)]
+pub struct CqHandle(Arc<CqCell>);
+
+impl CqHandle {
+    /// Makes the handle of a queue.
+    ///
+    /// # Safety
+    ///
+    /// [`CqHandle::revoke`] must be called before ib_core frees `cq`. `vector` must be one of the
+    /// vectors of `cq`'s device.
+    pub(crate) unsafe fn new(cq: *mut bindings::ib_cq, vector: Arc<Vector>) -> Result<Self> {
+        let init = pin_init!(CqCell {
+            cell <- Cell::new(cq),
+            vector,
+            pending: Atomic::new(0),
+            links <- ListLinks::new(),
+            tracker <- AtomicTracker::new(),
+        });
+        // INVARIANT: By contract.
+        Ok(Self(Arc::pin_init(init, GFP_KERNEL)?))
+    }
+
+    /// The queue was created: events may pass.
+    pub(crate) fn enable(&self) {
+        self.0.cell.gate.open();
+    }
+
+    /// Ends the handle: waits for running handlers. Process context, once.
+    pub(crate) fn revoke(&self) {
+        self.0.cell.gate.close();
+    }
+
+    /// Tells the user of the queue that completions wait: as often as this is called, soon, by the
+    /// handler of the queue's vector. Any context, interrupts off and any locks held included.
+    pub fn completion(&self) {
+        let Some(_inside) = self.0.cell.gate.enter() else {
+            return;
+        };
+        if self.0.count(Pending::raise) {
+            // SAFETY: Inside the gate the queue exists, hence its device (invariant), which drops
+            // its vectors after the last queue was destroyed.
+            unsafe { self.0.vector.deliver(self.0.clone()) };
+        }
+    }
 
     /// Tells the user of the queue that it is broken (`IB_EVENT_CQ_ERR`). Any context.
     pub fn error(&self) {
-        let Some(_inside) = self.0.gate.enter() else {
+        let Some(_inside) = self.0.cell.gate.enter() else {
             return;
         };
-        let cq = self.0.object;
+        let cq = self.0.cell.object;
         // SAFETY: Inside the gate the queue exists; `device` was set before it was created.
         unsafe {
             let Some(handler) = (*cq).event_handler else {

@@ -13,7 +13,8 @@
 //! The first half has one file for each verbs object, `ops/` with the functions that ib_core calls,
 //! and `uverbs/` for what only processes need. Of the second, `rcu/` (tables and references),
 //! `owner.rs` (exclusive use without waiting), `ring.rs` (memory shared with a process), `mem/`
-//! (registered memory) and `net/` are what a reader wants first; `work.rs` starts and ends them all.
+//! (registered memory) and `net/` are what a reader wants first; `irq.rs` has interrupts, on which
+//! `vector.rs` stands; `work.rs` starts and ends them all.
 //! C helpers are in `rust/helpers`, one file for each kernel subsystem.
 //!
 //! All `unsafe` code of the module is in this crate. What it exports is sound at any use by safe
@@ -44,9 +45,11 @@ pub mod srq;
 pub mod stats;
 pub mod ucontext;
 pub mod uverbs;
+pub mod vector;
 pub mod wr;
 pub mod xrcd;
 
+mod irq;
 mod object;
 mod ops;
 

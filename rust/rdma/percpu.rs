@@ -8,6 +8,12 @@ use kernel::prelude::*;
 
 use crate::bindings;
 
+/// CPUs that there can be, whether they are there now or not; at least 1. Any context.
+pub fn possible_cpus() -> u32 {
+    // SAFETY: No requirements.
+    unsafe { bindings::xrdma_possible_cpus() }
+}
+
 /// `N` counters, each a `u64` per CPU.
 ///
 /// # Invariants

@@ -42,7 +42,8 @@ pub(crate) fn queue() -> Option<NonNull<workqueue_struct>> {
     NonNull::new(PROCESS.load(Ordering::Acquire))
 }
 
-/// What the other services stand on: the work queues and the hook into network namespaces.
+/// What the other services stand on: the work queues, the hook into network namespaces and that into
+/// CPU hotplug.
 ///
 /// One per module; it must be the *last* field of the module's structure, so that it is dropped
 /// after everything that uses it. Dropping it waits until all objects whose last [`Ref`](rcu::Ref) is
@@ -88,7 +89,14 @@ impl Services {
         }
         BH.store(bh, Ordering::Release);
         // SAFETY: Process context, and done once: PROCESS was claimed above.
-        if let Err(e) = to_result(unsafe { bindings::xrdma_udp_init() }) {
+        let hooked = to_result(unsafe { bindings::xrdma_udp_init() }).and_then(|()| {
+            // SAFETY: As above.
+            to_result(unsafe { bindings::xrdma_vectors_init() }).inspect_err(|_| {
+                // SAFETY: Just started; nobody has had the time to open a tunnel.
+                unsafe { bindings::xrdma_udp_exit() }
+            })
+        });
+        if let Err(e) = hooked {
             BH.store(ptr::null_mut(), Ordering::Release);
             PROCESS.store(ptr::null_mut(), Ordering::Release);
             return stop(e);
@@ -123,9 +131,12 @@ impl Services {
 impl Drop for Services {
     fn drop(&mut self) {
         self.drain();
-        // SAFETY: Started by `start`, stopped once, here. All tunnels are closed: their owners are
-        // dropped before us.
-        unsafe { bindings::xrdma_udp_exit() };
+        // SAFETY: Started by `start`, stopped once, here. All tunnels are closed and there are no
+        // vectors: their owners are dropped before us.
+        unsafe {
+            bindings::xrdma_vectors_exit();
+            bindings::xrdma_udp_exit();
+        }
         for queue in [&BH, &PROCESS] {
             let wq = queue.swap(ptr::null_mut(), Ordering::AcqRel);
             if WORKS.load(Ordering::Acquire) != 0 {

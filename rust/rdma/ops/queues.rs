@@ -65,8 +65,9 @@ impl<P: Provider> Ops<P> {
             // SAFETY: Null, or the bundle of the command that runs.
             let mut udata = unsafe { Udata::from_raw(bindings::xrdma_ib_attrs_udata(attrs)) };
             let user = udata.is_some();
-            // SAFETY: Revoked below on failure, else in `destroy_cq`.
-            let handle = unsafe { CqHandle::new(cq)? };
+            let vector = device.vectors().get(init.comp_vector).ok_or(EINVAL)?;
+            // SAFETY: Revoked below on failure, else in `destroy_cq`. The vector is the device's.
+            let handle = unsafe { CqHandle::new(cq, vector.clone())? };
             let created = match P::create_cq(device, &init, handle.clone(), udata.as_mut()) {
                 Ok(created) => created,
                 Err(e) => {

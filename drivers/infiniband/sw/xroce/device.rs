@@ -27,7 +27,6 @@ pub(crate) struct WireDevice {
     /// Ends with the first zero.
     name: [u8; MAX_NAME],
     mac: [u8; 6],
-    comp_vectors: u32,
     /// Path MTU of the port, bytes.
     mtu: Atomic<u32>,
     counters: PerCpu<{ counters::COUNT }>,
@@ -41,7 +40,7 @@ pub(crate) struct WireDevice {
 impl WireDevice {
     /// Makes the shared part of a device on `netdev`: opens the UDP port of its namespace. Process
     /// context. Fails with EADDRINUSE when another RoCE driver has the port.
-    pub(crate) fn new(netdev: &NetDev, name: &str, comp_vectors: u32) -> Result<Arc<Self>> {
+    pub(crate) fn new(netdev: &NetDev, name: &str) -> Result<Arc<Self>> {
         let namespace = netdev.namespace().ok_or(ENODEV)?;
         let tunnel = Tunnel::open::<crate::rx::Rx>(&namespace)?;
         let mut text = [0; MAX_NAME];
@@ -55,7 +54,6 @@ impl WireDevice {
                 tunnel,
                 name: text,
                 mac: netdev.mac(),
-                comp_vectors,
                 mtu: Atomic::new(crate::port::mtu_of(netdev.mtu()).bytes()),
                 counters,
                 used: Used::new(),
@@ -81,11 +79,6 @@ impl WireDevice {
         let mut parts = self.name.split(|byte| *byte == 0);
         let name = parts.next().and_then(|n| core::str::from_utf8(n).ok());
         name.unwrap_or("xroce")
-    }
-
-    /// Completion vectors.
-    pub(crate) fn comp_vectors(&self) -> u32 {
-        self.comp_vectors
     }
 
     /// The largest path MTU that the net device allows now. Any context.

@@ -26,6 +26,7 @@ use rdma::net::{
     NetdevEvents, //
 };
 use rdma::rcu::Global;
+use rdma::vector::Vectors;
 
 /// Held while a device is looked for, made and registered.
 static ADDING: Global<Mutex<()>> = Global::new();
@@ -50,8 +51,7 @@ impl LinkOps<Xroce> for Links {
             return Err(EEXIST);
         }
         let text = name.to_str().map_err(|_| EINVAL)?;
-        let comp_vectors = kernel::cpu::nr_cpu_ids();
-        let wire = WireDevice::new(netdev, text, comp_vectors).inspect_err(|e| {
+        let wire = WireDevice::new(netdev, text).inspect_err(|e| {
             if *e == eaddrinuse() {
                 pr_err!(
                     "{}: UDP port {} is taken in this network namespace, by rdma_rxe perhaps\n",
@@ -60,14 +60,17 @@ impl LinkOps<Xroce> for Links {
                 );
             }
         })?;
-        let device =
-            UnregisteredDevice::<Xroce>::new(netdev, try_init!(DeviceData { wire }? Error))?;
+        let vectors = Vectors::new(name, crate::comp_vectors())?;
+        let device = UnregisteredDevice::<Xroce>::new(
+            netdev,
+            vectors,
+            try_init!(DeviceData { wire }? Error),
+        )?;
         device.register(
             netdev,
             &DeviceConfig {
                 name,
                 description: c"xroce",
-                comp_vectors,
                 local_dma_lkey: mr::LOCAL_DMA_LKEY,
             },
         )

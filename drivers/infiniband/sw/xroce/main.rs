@@ -61,12 +61,25 @@ module! {
             default: 1,
             description: "Copy between queue pairs of one host instead of sending packets (1)",
         },
+        comp_vectors: u32 {
+            default: 0,
+            description: "Completion vectors of a device, at most one for each possible CPU (0: as many)",
+        },
     },
 }
 
 /// Whether peers on the same host are served by copying; see `local.rs`.
 fn local_copy() -> bool {
     *module_parameters::local_copy.value() != 0
+}
+
+/// How many completion vectors a new device gets.
+fn comp_vectors() -> u32 {
+    let possible = rdma::percpu::possible_cpus();
+    match *module_parameters::comp_vectors.value() {
+        0 => possible,
+        wanted => wanted.min(possible),
+    }
 }
 
 /// The module. Fields are dropped in this order: no new devices and the end of the old ones, no news

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Interrupts without hardware: a set of them for each device, in an interrupt
+ * domain of its own, raised by software.
+ *
+ * A raise goes through a hard irq_work, so that it is possible in any context
+ * and nothing runs inside the caller: an interrupt of this CPU itself follows
+ * as soon as interrupts are on. The genirq core then takes it to the CPU that
+ * the affinity of the Linux interrupt names (the demultiplexer's redirection).
+ */
+#include <linux/cpuhotplug.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irq_work.h>
+#include <linux/irqdesc.h>
+#include <linux/irqdomain.h>
+#include <linux/slab.h>
+
+#include "services.h"
+
+#define XRDMA_NO_CPU	(~0U)
+
+/**
+ * struct xrdma_vector - one interrupt
+ * @raise: takes a raise to hard interrupt context.
+ * @set: what it belongs to.
+ * @data: argument of the handler.
+ * @name: in /proc/interrupts; set once the interrupt is requested.
+ * @index: its hardware number in the domain.
+ * @irq: its Linux number; 0 while there is none.
+ * @lost: the CPU that it left because the CPU went away, and goes back to when
+ *	that comes back, unless somebody gives it another affinity before.
+ */
+struct xrdma_vector {
+	struct irq_work raise;
+	struct xrdma_vectors *set;
+	void *data;
+	char *name;
+	u32 index;
+	unsigned int irq;
+	unsigned int lost;
+};
+
+/**
+ * struct xrdma_vectors - the interrupts of a device
+ * @node: on the list of the CPU hotplug state.
+ * @hotplug: it is on that list.
+ * @fwnode: names the domain.
+ * @domain: from @xrdma_vector.index to Linux interrupts.
+ * @handler: called with @xrdma_vector.data.
+ * @count: number of elements of @vector.
+ * @vector: the interrupts.
+ */
+struct xrdma_vectors {
+	struct hlist_node node;
+	bool hotplug;
+	struct fwnode_handle *fwnode;
+	struct irq_domain *domain;
+	xrdma_vector_fn handler;
+	u32 count;
+	struct xrdma_vector vector[] __counted_by(count);
+};
+
+static enum cpuhp_state xrdma_vector_hotplug;
+
+static irqreturn_t xrdma_vector_handle(int irq, void *dev_id)
+{
+	struct xrdma_vector *v = dev_id;
+
+	v->set->handler(v->data);
+	return IRQ_HANDLED;
+}
+
+/* Hard interrupt context, on the CPU that raised. */
+static void xrdma_vector_demux(struct irq_work *work)
+{
+	struct xrdma_vector *v = container_of(work, struct xrdma_vector, raise);
+
+	generic_handle_demux_domain_irq(v->set->domain, v->index);
+}
+
+/*
+ * There is nothing to acknowledge, but handle_edge_irq() calls it. (An edge it
+ * is: handle_simple_irq() forgets a raise that meets a running handler.)
+ */
+static void xrdma_vector_ack(struct irq_data *d)
+{
+}
+
+/* The core's way to repeat what came while the interrupt was disabled. */
+static int xrdma_vector_retrigger(struct irq_data *d)
+{
+	struct xrdma_vector *v = irq_data_get_irq_chip_data(d);
+
+	irq_work_queue(&v->raise);
+	return 1;
+}
+
+#ifdef CONFIG_SMP
+/*
+ * Of the CPUs allowed, one gets the interrupt, as with message signalled
+ * interrupts: the present one if it may, else one that depends on the number,
+ * so that many vectors with one mask spread. The caller holds the descriptor's
+ * lock; on a CPU that is going away it has taken that CPU out of @dest and, if
+ * nothing was left, broken the affinity.
+ */
+static int xrdma_vector_set_affinity(struct irq_data *d,
+				     const struct cpumask *dest, bool force)
+{
+	struct xrdma_vector *v = irq_data_get_irq_chip_data(d);
+	const struct cpumask *now = irq_data_get_effective_affinity_mask(d);
+	unsigned int cpu = cpumask_first_and(now, dest);
+
+	if (!cpu_online(smp_processor_id())) {
+		if (!cpumask_intersects(irq_data_get_affinity_mask(d), dest) &&
+		    v->lost == XRDMA_NO_CPU)
+			WRITE_ONCE(v->lost, smp_processor_id());
+	} else {
+		WRITE_ONCE(v->lost, XRDMA_NO_CPU);
+	}
+	if (cpu >= nr_cpu_ids)
+		cpu = cpumask_nth(v->index % max(cpumask_weight(dest), 1U),
+				  dest);
+	if (cpu >= nr_cpu_ids)
+		return -EINVAL;
+	return irq_chip_redirect_set_affinity(d, cpumask_of(cpu), force);
+}
+#endif
+
+static struct irq_chip xrdma_vector_chip = {
+	.name			= "xroce",
+	.irq_ack		= xrdma_vector_ack,
+	.irq_retrigger		= xrdma_vector_retrigger,
+#ifdef CONFIG_SMP
+	.irq_set_affinity	= xrdma_vector_set_affinity,
+#endif
+	.flags			= IRQCHIP_SKIP_SET_WAKE,
+};
+
+static int xrdma_vector_map(struct irq_domain *domain, unsigned int irq,
+			    irq_hw_number_t hwirq)
+{
+	struct xrdma_vectors *set = domain->host_data;
+
+	irq_set_chip_data(irq, &set->vector[hwirq]);
+	irq_set_chip_and_handler_name(irq, &xrdma_vector_chip, handle_edge_irq,
+				      "edge");
+	/*
+	 * Has a handler on a new CPU wait for the one on the old CPU, instead
+	 * of making that one run again and again.
+	 */
+	irqd_set_single_target(irq_get_irq_data(irq));
+	irq_set_noprobe(irq);
+	return 0;
+}
+
+static void xrdma_vector_unmap(struct irq_domain *domain, unsigned int irq)
+{
+	irq_set_chip_and_handler(irq, NULL, NULL);
+	irq_set_chip_data(irq, NULL);
+}
+
+static const struct irq_domain_ops xrdma_vector_domain_ops = {
+	.map	= xrdma_vector_map,
+	.unmap	= xrdma_vector_unmap,
+};
+
+/* A CPU has come. Runs on it, in its hotplug thread. */
+static int xrdma_vector_cpu_online(unsigned int cpu, struct hlist_node *node)
+{
+	struct xrdma_vectors *set = container_of(node, struct xrdma_vectors,
+						 node);
+	u32 i;
+
+	for (i = 0; i < set->count; i++)
+		if (READ_ONCE(set->vector[i].lost) == cpu)
+			irq_set_affinity(set->vector[i].irq, cpumask_of(cpu));
+	return 0;
+}
+
+/*
+ * The hotplug callbacks of all sets; once, when the module is loaded. That a
+ * CPU goes, the core handles.
+ */
+int xrdma_vectors_init(void)
+{
+	int state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN,
+					    "rdma/xroce:online",
+					    xrdma_vector_cpu_online, NULL);
+
+	if (state < 0)
+		return state;
+	xrdma_vector_hotplug = state;
+	return 0;
+}
+
+/* Its counterpart; there are no sets. */
+void xrdma_vectors_exit(void)
+{
+	cpuhp_remove_multi_state(xrdma_vector_hotplug);
+}
+
+/*
+ * Here because irq_work and the domain want C initialisers. Nothing can be
+ * raised before xrdma_vectors_start(). NULL: no memory.
+ */
+struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler)
+{
+	struct xrdma_vectors *set;
+	u32 i;
+
+	set = kvzalloc(struct_size(set, vector, count), GFP_KERNEL);
+	if (!set)
+		return NULL;
+	set->count = count;
+	set->handler = handler;
+	for (i = 0; i < count; i++) {
+		set->vector[i].raise = IRQ_WORK_INIT_HARD(xrdma_vector_demux);
+		set->vector[i].set = set;
+		set->vector[i].index = i;
+		set->vector[i].lost = XRDMA_NO_CPU;
+	}
+	return set;
+}
+
+/* The possible CPU that vector @index is for at first. */
+static unsigned int xrdma_vector_home(u32 index)
+{
+	return cpumask_nth(index % num_possible_cpus(), cpu_possible_mask);
+}
+
+/* One interrupt: its descriptor, its name, its handler. */
+static int xrdma_vector_start(struct xrdma_vector *v, const char *prefix,
+			      void *data)
+{
+	unsigned int irq;
+	int ret;
+
+	/* A directory of /proc/irq/N gets this name. */
+	v->name = kasprintf(GFP_KERNEL, "%s-comp%u", prefix, v->index);
+	if (!v->name)
+		return -ENOMEM;
+	strreplace(v->name, '/', '!');
+	v->data = data;
+	irq = irq_create_mapping(v->set->domain, v->index);
+	if (!irq)
+		return -ENOMEM;
+	ret = request_irq(irq, xrdma_vector_handle, 0, v->name, v);
+	if (ret) {
+		irq_dispose_mapping(irq);
+		return ret;
+	}
+	v->irq = irq;
+	return 0;
+}
+
+/*
+ * Makes the interrupts; names are "PREFIX-compN". @data has an element for each.
+ * On failure some may have started: xrdma_vectors_free() ends them.
+ */
+int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
+			void *const *data)
+{
+	u32 i;
+	int ret;
+
+	set->fwnode = irq_domain_alloc_named_fwnode(prefix);
+	if (!set->fwnode)
+		return -ENOMEM;
+	set->domain = irq_domain_create_linear(set->fwnode, set->count,
+					       &xrdma_vector_domain_ops, set);
+	if (!set->domain)
+		return -ENOMEM;
+	for (i = 0; i < set->count; i++) {
+		struct xrdma_vector *v = &set->vector[i];
+
+		ret = xrdma_vector_start(v, prefix, data[i]);
+		if (ret)
+			return ret;
+		irq_update_affinity_hint(v->irq,
+					 cpumask_of(xrdma_vector_home(i)));
+		v->lost = xrdma_vector_home(i);
+	}
+	/* Calls the callback for every CPU that is there: the first spread. */
+	ret = cpuhp_state_add_instance(xrdma_vector_hotplug, &set->node);
+	if (ret)
+		return ret;
+	set->hotplug = true;
+	return 0;
+}
+
+/* The interrupt with number @index, to raise it. */
+struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index)
+{
+	return index < set->count ? &set->vector[index] : NULL;
+}
+
+/*
+ * Ends everything: no handler runs or will run when it returns. Nobody but
+ * handlers may raise any more. Process context.
+ */
+void xrdma_vectors_free(struct xrdma_vectors *set)
+{
+	u32 i;
+
+	if (set->hotplug)
+		cpuhp_state_remove_instance_nocalls(xrdma_vector_hotplug,
+						    &set->node);
+	for (i = 0; i < set->count; i++) {
+		struct xrdma_vector *v = &set->vector[i];
+
+		if (v->irq) {
+			irq_work_sync(&v->raise);
+			irq_update_affinity_hint(v->irq, NULL);
+			free_irq(v->irq, v);
+			/* The last handler may have raised once more. */
+			irq_work_sync(&v->raise);
+			irq_dispose_mapping(v->irq);
+		}
+		kfree(v->name);
+	}
+	if (set->domain)
+		irq_domain_remove(set->domain);
+	if (set->fwnode)
+		irq_domain_free_fwnode(set->fwnode);
+	kvfree(set);
+}
+
+/*
+ * Has the handler run at least once from now on, on the CPU of the interrupt's
+ * affinity. Any context; nothing runs in the caller while interrupts are off.
+ */
+void xrdma_vector_raise(struct xrdma_vector *v)
+{
+	irq_work_queue(&v->raise);
+}
