@@ -15,7 +15,8 @@
 //!   and for delivery within a host; [`ud`]: datagrams; [`xrc`]: which SRQ;
 //! - [`tm`]: which receive takes a message, by its tag;
 //! - [`psn`], [`opcode`], [`mtu`], [`icrc`], [`status`]: what both share;
-//! - [`window`], [`retry`], [`rnr`]: how much, how often, how long.
+//! - [`window`], [`retry`], [`rnr`]: how much, how often, how long;
+//! - [`event`]: when a completion raises an event.
 //!
 //! The same files build in two worlds: under Kbuild (`--cfg kernel`), and as an
 //! ordinary cargo crate in which the tests, the simulator and the fuzz targets
@@ -46,6 +47,7 @@
     )
 )]
 
+pub mod event;
 pub mod icrc;
 pub mod mtu;
 pub mod opcode;

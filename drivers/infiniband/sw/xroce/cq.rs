@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues.
+//! Completion queues: making them, adding completions, polling and arming. `cq/resize.rs` changes their
+//! size, `cq/moderation.rs` holds events back.
+//!
+//! `Documentation/infiniband/xroce-completion-vectors.rst` follows a completion to the file descriptor
+//! of a completion channel.
+
+mod moderation;
+mod resize;
 
 use crate::limits::{
     self,
@@ -10,6 +17,7 @@ use crate::limits::{
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::wr;
+use kernel::sync::SetOnce;
 use rdma::cq::{
     Cq,
     CqInitAttr,
@@ -22,6 +30,14 @@ use rdma::uverbs::{
     udata::Udata, //
 };
 use rdma::wr::WcBuf;
+use roce::event::{
+    Act,
+    Arm,
+    Moderation, //
+};
+
+pub(crate) use moderation::modify;
+pub(crate) use resize::resize;
 
 /// A completion, before it is put into a ring.
 #[derive(Clone, Copy, Default)]
@@ -106,8 +122,8 @@ enum Store {
         slots: KVVec<KernelCompletion>,
         /// Next to poll; runs freely over 32 bits.
         consumer: u32,
-        /// What the next completion raises: one of `abi::ARM_*`.
-        arm: u32,
+        /// What its user waits for.
+        arm: Arm,
     },
 }
 
@@ -120,14 +136,21 @@ struct Inner {
     producer: u32,
     /// A completion was lost.
     overrun: bool,
+    /// Holds events back.
+    moderation: Moderation,
 }
 
-/// What to raise when the lock is dropped.
+/// What to do when the lock is dropped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Raise {
     Nothing,
     Completion,
-    Error,
+    /// The event is held back until this time at most, `now_ns`.
+    Later(u64),
+    /// The queue overflowed; it was armed or not.
+    Error {
+        armed: bool,
+    },
 }
 
 /// A completion queue, as queue pairs see it.
@@ -138,6 +161,8 @@ pub(crate) struct WireCq {
     handle: CqHandle,
     dead: Atomic<u32>,
     device: Arc<WireDevice>,
+    /// What ends the wait of an event that is held back; there is none before events ever were.
+    alarm: SetOnce<moderation::Alarm>,
     /// A process polls it.
     pub(crate) user: bool,
     _charge: Charge,
@@ -145,13 +170,14 @@ pub(crate) struct WireCq {
 
 impl WireCq {
     /// Puts a completion into the queue and raises its event; `qp` is what a kernel user finds in it.
-    /// Any context; the caller holds no lock that the handler of the event could want.
+    /// Any context; the event itself is delivered elsewhere, by the interrupt of the queue's vector.
     pub(crate) fn post_from(&self, completion: &Completion, qp: Option<&QpHandle>) {
         let raise = self.inner.lock().push(completion, qp);
         match raise {
             Raise::Nothing => {}
             Raise::Completion => self.handle.completion(),
-            Raise::Error => {
+            Raise::Later(ns) => self.raise_at(ns),
+            Raise::Error { armed } => {
                 // Store it first: whoever gets the event must find a dead queue.
                 if self.dead.xchg(1, Full) == 0 {
                     self.device.count(Counter::CqOverrun, 1);
@@ -162,7 +188,9 @@ impl WireCq {
                         );
                     }
                     self.handle.error();
-                    self.handle.completion();
+                    if armed {
+                        self.handle.completion();
+                    }
                 }
             }
         }
@@ -188,47 +216,78 @@ impl Inner {
         if self.overrun {
             return Raise::Nothing;
         }
+        if self.store_completion(completion, qp).is_none() {
+            self.overrun = true;
+            if let Store::User(ring) = &self.store {
+                let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_OVERRUN);
+            }
+            return Raise::Error {
+                armed: self.take_arm(),
+            };
+        }
+        self.producer = self.producer.wrapping_add(1);
+        if !self.arm().takes(completion.is_solicited()) {
+            return Raise::Nothing;
+        }
+        let act = if !self.moderation.is_on() {
+            Act::Raise
+        } else if self.waiting() >= self.entries / 2 {
+            // The user has to hear of it before the queue is full.
+            self.moderation.reset();
+            Act::Raise
+        } else {
+            self.moderation.arrived(now_ns())
+        };
+        self.raise(act)
+    }
+
+    /// Writes a completion into the next slot; `None` if there is no room.
+    fn store_completion(&mut self, completion: &Completion, qp: Option<&QpHandle>) -> Option<()> {
         let slot = self.producer & self.entries.wrapping_sub(1);
-        let done = match &mut self.store {
+        match &mut self.store {
             Store::User(ring) => push_user(ring, self.entries, self.producer, slot, completion),
             Store::Kernel {
-                slots,
-                consumer,
-                arm,
+                slots, consumer, ..
             } => {
                 if self.producer.wrapping_sub(*consumer) >= self.entries {
-                    None
-                } else if let Some(to) = slots.get_mut(slot as usize) {
-                    *to = KernelCompletion {
-                        completion: *completion,
-                        qp: qp.cloned(),
-                    };
-                    let raise = takes(*arm, completion);
-                    if raise {
-                        *arm = abi::ARM_NONE;
-                    }
-                    Some(raise)
-                } else {
-                    None
+                    return None;
                 }
+                *slots.get_mut(slot as usize)? = KernelCompletion {
+                    completion: *completion,
+                    qp: qp.cloned(),
+                };
+                Some(())
             }
-        };
-        match done {
-            Some(raise) => {
-                self.producer = self.producer.wrapping_add(1);
-                if raise {
-                    Raise::Completion
-                } else {
-                    Raise::Nothing
-                }
+        }
+    }
+
+    /// What the queue is armed for. User space may change it at any time.
+    fn arm(&self) -> Arm {
+        match &self.store {
+            Store::User(ring) => Arm::from_word(ring.load(abi::RING_ARM).unwrap_or(abi::ARM_NONE)),
+            Store::Kernel { arm, .. } => *arm,
+        }
+    }
+
+    /// Disarms the queue; false if it was not armed. What makes one event of one arm, whatever the
+    /// user does to the word meanwhile.
+    fn take_arm(&mut self) -> bool {
+        match &mut self.store {
+            Store::User(ring) => {
+                ring.swap(abi::RING_ARM, abi::ARM_NONE)
+                    .unwrap_or(abi::ARM_NONE)
+                    != abi::ARM_NONE
             }
-            None => {
-                self.overrun = true;
-                if let Store::User(ring) = &self.store {
-                    let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_OVERRUN);
-                }
-                Raise::Error
-            }
+            Store::Kernel { arm, .. } => core::mem::take(arm) != Arm::None,
+        }
+    }
+
+    fn raise(&mut self, act: Act) -> Raise {
+        match act {
+            Act::Nothing => Raise::Nothing,
+            Act::Wait(ns) => Raise::Later(ns),
+            Act::Raise if self.take_arm() => Raise::Completion,
+            Act::Raise => Raise::Nothing,
         }
     }
 
@@ -244,25 +303,15 @@ impl Inner {
     }
 }
 
-/// Tells whether a queue armed with `arm` raises an event for `completion`.
-fn takes(arm: u32, completion: &Completion) -> bool {
-    match arm {
-        abi::ARM_NONE => false,
-        abi::ARM_SOLICITED => completion.is_solicited(),
-        // User space may store anything.
-        _ => true,
-    }
-}
-
 /// Writes one completion into a user's ring. `None` when the ring is full, or says so: the consumer
-/// index is the user's and may be anything. Some(true): raise the event.
+/// index is the user's and may be anything. The caller looks at the arm afterwards.
 fn push_user(
     ring: &RingMem,
     entries: u32,
     producer: u32,
     slot: u32,
     completion: &Completion,
-) -> Option<bool> {
+) -> Option<()> {
     let consumer = ring.load_acquire(abi::RING_USER_INDEX).ok()?;
     if producer.wrapping_sub(consumer) >= entries {
         return None;
@@ -276,12 +325,7 @@ fn push_user(
         .ok()?;
     // Against the user, who arms and then looks at the index again: one of us sees the other.
     full_fence();
-    let arm = ring.load(abi::RING_ARM).ok()?;
-    if !takes(arm, completion) {
-        return Some(false);
-    }
-    // Only one event for one arm, whatever the user does to the word meanwhile.
-    Some(ring.swap(abi::RING_ARM, abi::ARM_NONE).ok()? != abi::ARM_NONE)
+    Some(())
 }
 
 /// What ib_core's CQ holds.
@@ -369,7 +413,7 @@ pub(crate) fn create(
         None => Store::Kernel {
             slots: crate::qp::request::filled(entries as usize)?,
             consumer: 0,
-            arm: abi::ARM_NONE,
+            arm: Arm::None,
         },
     };
     let inner = Inner {
@@ -377,6 +421,7 @@ pub(crate) fn create(
         entries,
         producer: 0,
         overrun: false,
+        moderation: Moderation::default(),
     };
     let is_user = user.is_some();
     let wire = Ref::pin_init(
@@ -385,6 +430,7 @@ pub(crate) fn create(
             handle,
             dead: Atomic::new(0),
             device: wire_device.clone(),
+            alarm: SetOnce::new(),
             user: is_user,
             _charge: charge,
         }? Error),
@@ -399,102 +445,6 @@ pub(crate) fn create(
     })
 }
 
-/// Completions that a resize moves under the lock of the queue at a time.
-const MOVE_BURST: u32 = 256;
-
-/// How far a resize has come.
-struct Move {
-    /// Next completion of the old ring.
-    next: u32,
-    /// Completions in the new ring.
-    moved: u32,
-}
-
-/// `ibv_resize_cq`: the completions that wait move to the start of a new ring. EINVAL when they do
-/// not fit.
-pub(crate) fn resize(cq: &Cq<Xroce>, cqe: u32, udata: &mut Udata<'_, Xroce>) -> Result<u32> {
-    let data = cq.data();
-    let entries = entries_for(cqe)?;
-    let ring = new_ring(entries)?;
-    let mapping = udata.ucontext()?.map_ring(ring.clone())?;
-    udata.write(&ring_response(&ring, &mapping, entries))?;
-    // One resize at a time.
-    let mut current = data.mapping.mapping.lock();
-    let mut progress = data.wire.inner.lock().begin_move(entries)?;
-    let old = loop {
-        let moved = data
-            .wire
-            .inner
-            .lock()
-            .move_some(&ring, entries, &mut progress)?;
-        if let Some(old) = moved {
-            break old;
-        }
-    };
-    // Freed without the lock. Mappings of the old ring stay until they are unmapped.
-    drop(old);
-    let previous = current.replace(mapping);
-    drop(current);
-    drop(previous);
-    Ok(entries)
-}
-
-impl Inner {
-    /// Where a move to a ring with `entries` slots begins.
-    fn begin_move(&self, entries: u32) -> Result<Move> {
-        let waiting = self.waiting();
-        if waiting > self.entries || waiting > entries || self.overrun {
-            return Err(EINVAL);
-        }
-        Ok(Move {
-            next: self.producer.wrapping_sub(waiting),
-            moved: 0,
-        })
-    }
-
-    /// Moves some completions to `ring`, under the lock. When none is left the ring becomes the
-    /// queue's: returns the old one. Completions may be added to the old ring between two calls.
-    fn move_some(
-        &mut self,
-        ring: &Arc<RingMem>,
-        entries: u32,
-        progress: &mut Move,
-    ) -> Result<Option<Arc<RingMem>>> {
-        if self.overrun {
-            return Err(EINVAL);
-        }
-        let Store::User(old) = &self.store else {
-            return Err(EINVAL);
-        };
-        let mut bytes = [0u8; abi::CQE_SIZE];
-        for _ in 0..MOVE_BURST {
-            if progress.next == self.producer {
-                break;
-            }
-            // What comes meanwhile must fit as well; this also bounds the loop.
-            if progress.moved >= entries {
-                return Err(EINVAL);
-            }
-            let from = progress.next & self.entries.wrapping_sub(1);
-            old.copy_out(slot_at(from), &mut bytes)?;
-            ring.copy_in(slot_at(progress.moved), &bytes)?;
-            progress.next = progress.next.wrapping_add(1);
-            progress.moved = progress.moved.wrapping_add(1);
-        }
-        if progress.next != self.producer {
-            return Ok(None);
-        }
-        let arm = old.swap(abi::RING_ARM, abi::ARM_NONE)?;
-        ring.store(abi::RING_ARM, arm)?;
-        ring.store_release(abi::RING_KERNEL_INDEX, progress.moved)?;
-        let old = old.clone();
-        self.store = Store::User(ring.clone());
-        self.entries = entries;
-        self.producer = progress.moved;
-        Ok(Some(old))
-    }
-}
-
 /// Offset of a slot in a ring.
 fn slot_at(slot: u32) -> usize {
     (slot as usize)
@@ -504,7 +454,9 @@ fn slot_at(slot: u32) -> usize {
 
 /// Queue pairs are gone; what is in flight finds a dead queue.
 pub(crate) fn destroy(cq: &Cq<Xroce>) {
-    cq.data().wire.kill();
+    let wire = &cq.data().wire;
+    wire.kill();
+    wire.stop_alarm();
 }
 
 /// `ib_poll_cq`. Any context.
@@ -531,21 +483,21 @@ pub(crate) fn poll(cq: &Cq<Xroce>, wcs: &mut WcBuf<'_>) -> Result {
 
 /// `ib_req_notify_cq`; true when completions wait already and the caller wants to know. Any context.
 pub(crate) fn req_notify(cq: &Cq<Xroce>, notify: Notify) -> Result<bool> {
-    let wanted = if notify.solicited_only {
-        abi::ARM_SOLICITED
+    let (wanted, word) = if notify.solicited_only {
+        (Arm::Solicited, abi::ARM_SOLICITED)
     } else {
-        abi::ARM_NEXT
+        (Arm::Next, abi::ARM_NEXT)
     };
     let mut inner = cq.data().wire.inner.lock();
-    match &mut inner.store {
-        // A process that does not use the shared word.
-        Store::User(ring) => {
-            let now = ring.load(abi::RING_ARM).unwrap_or(abi::ARM_NONE);
-            if now < wanted {
-                let _ = ring.swap(abi::RING_ARM, wanted);
+    // A stronger arm stays.
+    if inner.arm() < wanted {
+        match &mut inner.store {
+            // A process that does not use the shared word.
+            Store::User(ring) => {
+                let _ = ring.swap(abi::RING_ARM, word);
             }
+            Store::Kernel { arm, .. } => *arm = wanted,
         }
-        Store::Kernel { arm, .. } => *arm = (*arm).max(wanted),
     }
     Ok(notify.report_missed && inner.waiting() != 0)
 }

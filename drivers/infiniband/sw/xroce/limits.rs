@@ -24,6 +24,10 @@ pub(crate) const MAX_INIT_RD_ATOMIC: u8 = 128;
 pub(crate) const MAX_CQ: u32 = 1 << 16;
 /// Completions of a queue.
 pub(crate) const MAX_CQE: u32 = 1 << 17;
+/// Completions that an event may be held back for.
+pub(crate) const MAX_CQ_MODERATION_COUNT: u16 = 1 << 14;
+/// Microseconds that an event may be held back.
+pub(crate) const MAX_CQ_MODERATION_PERIOD: u16 = 1 << 14;
 /// Shared receive queues.
 pub(crate) const MAX_SRQ: u32 = 1 << 16;
 /// Receives of a shared receive queue.

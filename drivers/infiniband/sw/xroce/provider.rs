@@ -184,6 +184,8 @@ impl Provider for Xroce {
             timestamp_mask: u64::MAX,
             // kHz; the time stamps count nanoseconds.
             hca_core_clock: 1_000_000,
+            max_cq_moderation_count: limits::MAX_CQ_MODERATION_COUNT,
+            max_cq_moderation_period: limits::MAX_CQ_MODERATION_PERIOD,
             ..DeviceAttr::default()
         })
     }
@@ -257,6 +259,10 @@ impl Provider for Xroce {
 
     fn resize_cq(cq: &Cq<Self>, cqe: u32, udata: &mut Udata<'_, Self>) -> Result<u32> {
         cq::resize(cq, cqe, udata)
+    }
+
+    fn modify_cq(cq: &Cq<Self>, count: u16, period: u16) -> Result {
+        cq::modify(cq, count, period)
     }
 
     fn destroy_cq(cq: &Cq<Self>) {

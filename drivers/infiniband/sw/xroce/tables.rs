@@ -6,6 +6,7 @@
 //! number is unique in the module and a packet finds its queue pair without a device.
 
 use crate::ah::WireAh;
+use crate::cq::WireCq;
 use crate::mr::WireMr;
 use crate::prelude::*;
 use rdma::rcu::Global;
@@ -32,6 +33,9 @@ pub(crate) struct Tables {
     /// Address handles of user space by number.
     #[pin]
     pub(crate) ahs: Table<WireAh>,
+    /// Completion queues whose events were ever held back.
+    #[pin]
+    pub(crate) cqs: Table<WireCq>,
     /// The GSI QP of each device, by the number that it has in `qps`.
     #[pin]
     gsis: Table<WireQp>,
@@ -46,6 +50,7 @@ pub(crate) fn init() -> Result {
         srqs <- Table::new(1..MAX_24BIT),
         mrs <- Table::new(1..MAX_24BIT),
         ahs <- Table::new(1..MAX_24BIT),
+        cqs <- Table::new(1..MAX_24BIT),
         gsis <- Table::new(FIRST_QPN..MAX_24BIT),
     }? Error))?;
     Ok(())

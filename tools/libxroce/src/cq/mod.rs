@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Completion queues: making, resizing, arming, destroying.
+//! Completion queues: making, resizing, moderating, arming, destroying.
 
 mod extended;
 mod poll;
 
 use core::cell::UnsafeCell;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 
 pub use poll::poll_cq;
 
@@ -228,6 +228,21 @@ pub unsafe extern "C" fn resize_cq(cq: *mut IbvCq, cqe: c_int) -> c_int {
                 Err(e)
             }
         }
+    }))
+}
+
+/// ibv_modify_cq(3): moderation of its events. `attr` goes to the kernel through
+/// libibverbs, which checks its mask.
+///
+/// # Safety
+///
+/// Called by libibverbs with a live CQ and valid attributes.
+pub unsafe extern "C" fn modify_cq(cq: *mut IbvCq, attr: *mut c_void) -> c_int {
+    type Cmd = Buffer<{ size::MODIFY_CQ }, [u32; 0]>;
+    let mut cmd = Cmd::new([]);
+    // SAFETY: a live CQ; the buffer has the size given.
+    status(check(unsafe {
+        cmd::ibv_cmd_modify_cq(cq, attr, cmd.ptr(), 4 * size::MODIFY_CQ)
     }))
 }
 

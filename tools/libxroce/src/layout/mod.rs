@@ -289,6 +289,7 @@ mod tests {
             ("ib_uverbs_create_cq_resp", n::CREATE_CQ_RESP),
             ("ibv_resize_cq", n::RESIZE_CQ),
             ("ib_uverbs_resize_cq_resp", n::RESIZE_CQ_RESP),
+            ("ibv_modify_cq", n::MODIFY_CQ),
             ("ibv_create_srq", n::CREATE_SRQ),
             ("ibv_create_xsrq", n::CREATE_XSRQ),
             ("ib_uverbs_create_srq_resp", n::CREATE_SRQ_RESP),

@@ -67,7 +67,7 @@ fn all() -> [Op; 93] {
         ("import_pd", 36, 0),
         ("inc_comp_cntr", 65, 0),
         ("inc_err_comp_cntr", 65, 0),
-        ("modify_cq", 36, 0),
+        ("modify_cq", 36, cq::modify_cq as *const () as usize),
         ("modify_flow_action_esp", 36, 0),
         ("modify_qp", 36, qp::modify_qp as *const () as usize),
         ("modify_qp_rate_limit", 36, 0),

@@ -58,6 +58,7 @@ pub mod size {
     pub const CREATE_CQ_RESP: usize = 2;
     pub const RESIZE_CQ: usize = 6;
     pub const RESIZE_CQ_RESP: usize = 2;
+    pub const MODIFY_CQ: usize = 10;
     pub const CREATE_SRQ: usize = 10;
     pub const CREATE_XSRQ: usize = 14;
     pub const CREATE_SRQ_RESP: usize = 4;
@@ -209,6 +210,7 @@ extern "C" {
         resp: Ptr,
         resp_size: usize,
     ) -> c_int;
+    pub fn ibv_cmd_modify_cq(cq: *mut IbvCq, attr: Ptr, cmd: Ptr, cmd_size: usize) -> c_int;
     pub fn ibv_cmd_req_notify_cq(cq: *mut IbvCq, solicited_only: c_int) -> c_int;
     pub fn ibv_cmd_destroy_cq(cq: *mut IbvCq) -> c_int;
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Completion queue moderation: fewer events than completions (`ibv_modify_cq`).
+
+use super::{
+    Raise,
+    WireCq, //
+};
+use crate::limits;
+use crate::prelude::*;
+use crate::provider::Xroce;
+use crate::tables;
+use rdma::cq::Cq;
+use rdma::timer::Timer;
+use roce::event::{
+    Act,
+    Moderation, //
+};
+
+/// Ends the wait of an event that is held back.
+pub(crate) struct Alarm {
+    /// In the table of completion queues, by which the timer finds its queue.
+    id: u32,
+    timer: Timer,
+}
+
+impl Alarm {
+    fn new(id: u32) -> Result<Self> {
+        Ok(Self {
+            id,
+            timer: Timer::new(u64::from(id), ring)?,
+        })
+    }
+}
+
+/// The timer has fired. Softirq.
+fn ring(id: u64) {
+    let Ok(id) = u32::try_from(id) else {
+        return;
+    };
+    if let Some(tables) = tables::get() {
+        tables.cqs.with(id, WireCq::due);
+    }
+}
+
+impl WireCq {
+    /// Raises the event that is held back at this time, if it is still due then. Any context.
+    pub(super) fn raise_at(&self, ns: u64) {
+        if let Some(alarm) = self.alarm.as_ref() {
+            alarm.timer.start_at(ns);
+        }
+    }
+
+    /// The time may have come. Softirq.
+    fn due(&self) {
+        let raise = {
+            let mut inner = self.inner.lock();
+            let waiting = inner.waiting() != 0;
+            let act = inner.moderation.due(now_ns(), waiting);
+            inner.raise(act)
+        };
+        match raise {
+            Raise::Completion => self.handle.completion(),
+            Raise::Later(ns) => self.raise_at(ns),
+            Raise::Nothing | Raise::Error { .. } => {}
+        }
+    }
+
+    /// No event is held back any more. Process context.
+    pub(super) fn stop_alarm(&self) {
+        if let (Some(alarm), Some(tables)) = (self.alarm.as_ref(), tables::get()) {
+            drop(tables.cqs.remove(alarm.id));
+            alarm.timer.cancel();
+        }
+    }
+}
+
+/// Gives a queue its alarm; it may have one. One at a time for a queue. Process context.
+fn ensure_alarm(wire: &Ref<WireCq>) -> Result {
+    if wire.alarm.as_ref().is_some() {
+        return Ok(());
+    }
+    let place = tables::tables()?.cqs.reserve()?;
+    wire.alarm.populate(Alarm::new(place.id())?);
+    place.publish(wire.clone());
+    Ok(())
+}
+
+/// `ibv_modify_cq`: an event for `count` completions, or `period` microseconds after the first of
+/// them, or when half of the queue is full. A count below 2 or a period of 0 ends moderation. EINVAL
+/// for what query_device does not offer. Process context.
+pub(crate) fn modify(cq: &Cq<Xroce>, count: u16, period: u16) -> Result {
+    if count > limits::MAX_CQ_MODERATION_COUNT || period > limits::MAX_CQ_MODERATION_PERIOD {
+        return Err(EINVAL);
+    }
+    let data = cq.data();
+    let new = Moderation::new(u32::from(count), u32::from(period));
+    // One change at a time.
+    let _changing = data.mapping.mapping.lock();
+    if new.is_on() {
+        ensure_alarm(&data.wire)?;
+    }
+    let raise = {
+        let mut inner = data.wire.inner.lock();
+        let held_back = inner.moderation.is_waiting();
+        inner.moderation = new;
+        // What was held back under the old rule comes now.
+        inner.raise(match held_back {
+            true => Act::Raise,
+            false => Act::Nothing,
+        })
+    };
+    if raise == Raise::Completion {
+        data.wire.handle.completion();
+    }
+    Ok(())
+}
