@@ -187,10 +187,10 @@ impl WireCq {
                             self.device.name()
                         );
                     }
-                    self.handle.error();
                     if armed {
                         self.handle.completion();
                     }
+                    self.handle.error();
                 }
             }
         }

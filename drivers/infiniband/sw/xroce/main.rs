@@ -16,6 +16,8 @@
 //! - Formats and memory: `abi.rs` (layouts), `wr.rs` (decoding), `qp/request.rs` (what comes out),
 //!   `qp/ring.rs` (reading rings), `access.rs` (gather and scatter).
 //! - Packets: `rx.rs` in, `tx.rs` out.
+//!
+//! Completion events leave through crate `rdma`'s vectors.
 
 mod abi;
 mod access;

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=300 debug
+# Completion vectors from the inside of a program: which interrupt counts and
+# where, arming, channels, moderation, errors; and the device goes under it.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+
+[ "$TYPE" = xroce ] || skip_all "other types have no vectors"
+vectors=$SELFTEST_BIN/selftest-vectors
+log=$(mktemp)
+
+says() { grep -q "^$1" "$log"; }
+fresh() { hosts_clean && hosts_up; }
+gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
+no_interrupts() { ! grep -q 'x1-comp' /proc/interrupts; }
+
+# start: a program that takes events on x1.
+start() {
+	fresh || return 1
+	: >"$log"
+	timeout -k 5 $((60 * SELFTEST_SLOW)) "$vectors" busy x1 "$(gid_index x1 10.7.0.1)" >"$log" 2>&1 &
+	pid=$!
+	until_true 30 says ready || { cat "$log"; kill $pid; wait $pid; return 1; }
+}
+ended() {
+	wait $pid || { echo "exit status $?"; cat "$log"; return 1; }
+	says closed && no_interrupts
+}
+link_del() { start && in_host h1 rdma link del x1 && gone x1 && ended; }
+netdev_del() { start && ip -n h1 link del e1 && until_true 20 gone x1 && ended; }
+module_out() { start && rmmod xroce && gone x1 && ended && modprobe xroce; }
+killed() {
+	start || return 1
+	pkill -KILL -P $pid
+	wait $pid
+	in_host h1 rdma link del x1 && no_interrupts
+}
+
+mapfile -t cases < <("$vectors")
+[ ${#cases[@]} -gt 0 ] || exit 1
+plan $((${#cases[@]} + 4))
+load_module
+hosts_up || die "no hosts"
+g1=$(gid_index x1 10.7.0.1)
+for c in "${cases[@]}"; do
+	check "$c" timeout -k 5 $((60 * SELFTEST_SLOW)) "$vectors" "$c" x1 "$g1"
+done
+check "link del while events fly" link_del
+check "ip link del while events fly" netdev_del
+check "rmmod while events fly" module_out
+check "kill while events fly" killed
+hosts_clean
+rm -f "$log"
+finish

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=240 debug
+# Completion vectors as the administrator sees them: names and counts in
+# /proc/interrupts, affinity, CPU hotplug, the module parameter, and that they
+# go with the device.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/duo.sh"
+
+[ "$TYPE" = xroce ] || skip_all "other types have no vectors"
+vectors=$SELFTEST_BIN/selftest-vectors
+possible=$(($(sed 's/.*-//' /sys/devices/system/cpu/possible) + 1))
+online=$(nproc)
+
+irq_of() { awk -F: -v n="$1" '$2 ~ "[ \t]" n "$" { print $1 + 0 }' /proc/interrupts; }
+vector_names() { grep -o "$1-comp[0-9]*\$" /proc/interrupts | sort -V | tr '\n' ' '; }
+# count NAME [CPU]: interrupts of that name, on one CPU or on all.
+count() {
+	awk -v n="$1" -v cpu="${2:-}" '
+		NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i + 1 }
+		$NF == n && cpu != "" { print $column["CPU" cpu] }
+		$NF == n && cpu == "" { for (c in column) s += $column[c]; print s }' /proc/interrupts
+}
+affinity() { cat "/proc/irq/$(irq_of "$1")/smp_affinity_list"; }
+effective() { cat "/proc/irq/$(irq_of "$1")/effective_affinity_list"; }
+hotplug() { echo "$2" >"/sys/devices/system/cpu/cpu$1/online"; }
+no_interrupts() { ! grep -q 'x[12]-comp' /proc/interrupts; }
+send_events() { timeout 60 "$vectors" send x1 "$(gid_index x1 10.7.0.1)" "$@"; }
+
+named() {
+	local i want=
+	for ((i = 0; i < possible; i++)); do want+="x1-comp$i "; done
+	echo "want $want, have $(vector_names x1)"
+	[ "$(vector_names x1)" = "$want" ] && [ -d "/proc/irq/$(irq_of x1-comp0)/x1-comp0" ] &&
+		ibv_devinfo -v -d x1 | grep -q "num_comp_vectors:[[:space:]]*$possible\$"
+}
+spread() {
+	local i
+	for ((i = 0; i < online; i++)); do
+		echo "x1-comp$i: $(affinity x1-comp$i), $(effective x1-comp$i)"
+		[ "$(affinity x1-comp$i)" = $i ] && [ "$(effective x1-comp$i)" = $i ] || return 1
+	done
+}
+# What a CPU that goes had is delivered elsewhere, and comes back with it.
+cpu_goes() {
+	local last=$((online - 1)) before
+	before=$(count x1-comp$last)
+	hotplug $last 0 || return 1
+	echo "without CPU $last: $(affinity x1-comp$last), $(effective x1-comp$last)"
+	[ "$(effective x1-comp$last)" != $last ] && send_events $last 10 || { hotplug $last 1; return 1; }
+	hotplug $last 1 || return 1
+	echo "with it: $(affinity x1-comp$last)"
+	[ "$(affinity x1-comp$last)" = $last ] || return 1
+	before=$(count x1-comp$last $last)
+	send_events $last 10 && [ "$(count x1-comp$last $last)" -gt "$before" ]
+}
+# An affinity that was given meanwhile stays.
+cpu_goes_and_admin_moves() {
+	local last=$((online - 1)) irq
+	irq=$(irq_of x1-comp$last)
+	hotplug $last 0 && echo 0 >"/proc/irq/$irq/smp_affinity_list"
+	hotplug $last 1 || return 1
+	echo "moved to 0, is at $(affinity x1-comp$last)"
+	[ "$(affinity x1-comp$last)" = 0 ] && echo $last >"/proc/irq/$irq/smp_affinity_list"
+}
+cpu_goes_and_comes_under_load() {
+	local last=$((online - 1)) i pid
+	for ((i = 0; i < online; i++)); do send_events $i 300 & pid+=($!); done
+	for ((i = 0; i < 3; i++)); do hotplug $last 0 && hotplug $last 1 || return 1; done
+	for i in "${pid[@]}"; do wait "$i" || return 1; done
+}
+perftest() { # VECTOR
+	local before after
+	before=$(count x1-comp$1)
+	perf ib_send_bw -e -X $1 -n 200 -s 4096 || return 1
+	after=$(count x1-comp$1)
+	echo "x1-comp$1: $before, then $after"
+	[ "$after" -gt "$before" ]
+}
+# The connection manager's queue is a kernel user's.
+kernel_user() {
+	local before
+	before=$(count x1-comp0)
+	duo cm 40 "rping -s -a 10.7.0.1 -C 5" "rping -c -a 10.7.0.1 -C 5" || return 1
+	[ "$(count x1-comp0)" -gt "$before" ]
+}
+renamed_back() {
+	local i
+	for ((i = 0; i < 5; i++)); do
+		in_host h1 rdma link del x1 && ! grep -q x1-comp /proc/interrupts && add_link h1 x1 e1 || return 1
+	done
+	wait_gid x1 10.7.0.1 && named
+}
+parameter() {
+	hosts_clean && no_interrupts && rmmod xroce && modprobe xroce comp_vectors=1 && hosts_up || return 1
+	echo "have $(vector_names x1)"
+	[ "$(vector_names x1)" = "x1-comp0 " ] && ibv_devinfo -v -d x1 | grep -q "num_comp_vectors:[[:space:]]*1\$" &&
+		send_events 0 5 && ! send_events 1 1
+}
+many_devices() {
+	local n
+	hosts_clean && rmmod xroce && modprobe xroce || return 1
+	for n in 1 2 3; do
+		ip link add d$n type dummy && rdma link add y$n type xroce netdev d$n || return 1
+	done
+	[ "$(grep -c 'y[123]-comp' /proc/interrupts)" = $((3 * possible)) ] && rmmod xroce &&
+		! grep -q 'y[123]-comp' /proc/interrupts && modprobe xroce
+}
+
+load_module
+plan $((10 + online))
+hosts_up || die "no hosts"
+use_ip 4
+check "a vector for each possible CPU, named" named
+check "spread over the CPUs" spread
+if [ "$online" -gt 1 ] && [ -w /sys/devices/system/cpu/cpu$((online - 1))/online ]; then
+	check "a CPU goes and comes back" cpu_goes
+	check "an affinity given meanwhile stays" cpu_goes_and_admin_moves
+	check "CPUs go and come while events fly" cpu_goes_and_comes_under_load
+else
+	for c in "a CPU goes and comes back" "an affinity given meanwhile stays" "CPUs go and come while events fly"; do
+		skip "$c" "no CPU can go"
+	done
+fi
+for ((v = 0; v < online; v++)); do
+	check "perftest names vector $v" perftest $v
+done
+check "the connection manager's events count" kernel_user
+check "they go and come with the device" renamed_back
+check "the module parameter" parameter
+check "several devices, and the module goes" many_devices
+hosts_clean
+check "nothing is left" no_interrupts
+finish
