@@ -94,8 +94,12 @@ impl Gate {
         }
     }
 
-    /// Closes the gate for good and waits until everybody has left. Process context; once only.
+    /// Closes the gate for good and waits until everybody has left. Process context, by one task at a
+    /// time; a second time does nothing.
     pub(crate) fn close(&self) {
+        if self.users.load(ordering::Relaxed) < 0 {
+            return;
+        }
         if self.users.fetch_add(CLOSED, ordering::Full) != 0 {
             self.idle.wait_for_completion();
         }
@@ -235,7 +239,7 @@ impl CqHandle {
         self.0.cell.gate.open();
     }
 
-    /// Ends the handle: waits for running handlers. Process context, once.
+    /// Ends the handle: waits for running handlers. Process context.
     pub(crate) fn revoke(&self) {
         self.0.cell.gate.close();
     }

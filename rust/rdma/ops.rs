@@ -98,6 +98,7 @@ impl<P: Provider> Ops<P> {
         create_cq: Some(Self::create_cq),
         modify_cq: op!(HAS_MODIFY_CQ, modify_cq),
         resize_user_cq: op!(HAS_RESIZE_CQ, resize_cq),
+        pre_destroy_cq: Some(Self::pre_destroy_cq),
         destroy_cq: Some(Self::destroy_cq),
         create_srq: op!(HAS_CREATE_SRQ, create_srq),
         modify_srq: op!(HAS_MODIFY_SRQ, modify_srq),

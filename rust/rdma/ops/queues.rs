@@ -117,6 +117,18 @@ impl<P: Provider> Ops<P> {
         from_result(|| P::modify_cq(unsafe { Cq::from_raw(cq) }, count, period).map(|()| 0))
     }
 
+    /// A kernel user frees a queue: ib_core is about to end the polling that events start, so they
+    /// must end before. `destroy_cq` follows.
+    ///
+    /// # Safety
+    ///
+    /// See the parent module.
+    pub(super) unsafe extern "C" fn pre_destroy_cq(cq: *mut bindings::ib_cq) -> c_int {
+        // SAFETY: Created, not yet destroyed.
+        unsafe { Cq::<P>::from_raw(cq) }.handle.revoke();
+        0
+    }
+
     /// # Safety
     ///
     /// See the parent module.

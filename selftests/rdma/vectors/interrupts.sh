@@ -10,6 +10,7 @@
 
 [ "$TYPE" = xroce ] || skip_all "other types have no vectors"
 vectors=$SELFTEST_BIN/selftest-vectors
+kcq=/usr/local/lib/selftests/selftest_kcq.ko
 possible=$(($(sed 's/.*-//' /sys/devices/system/cpu/possible) + 1))
 online=$(nproc)
 
@@ -85,6 +86,15 @@ kernel_user() {
 	duo cm 40 "rping -s -a 10.7.0.1 -C 5" "rping -c -a 10.7.0.1 -C 5" || return 1
 	[ "$(count x1-comp0)" -gt "$before" ]
 }
+# Every way of polling, on every vector; see selftests/kmod.
+kernel_queues() {
+	insmod "$kcq" device=x1 first_irq="$(irq_of x1-comp0)" ||
+		{ dmesg | grep selftest_kcq: | tail; return 1; }
+	rmmod selftest_kcq
+}
+kernel_queues_adaptive() {
+	rdma dev set x1 adaptive-moderation on && kernel_queues
+}
 renamed_back() {
 	local i
 	for ((i = 0; i < 5; i++)); do
@@ -109,7 +119,7 @@ many_devices() {
 }
 
 load_module
-plan $((10 + online))
+plan $((12 + online))
 hosts_up || die "no hosts"
 use_ip 4
 check "a vector for each possible CPU, named" named
@@ -127,6 +137,13 @@ for ((v = 0; v < online; v++)); do
 	check "perftest names vector $v" perftest $v
 done
 check "the connection manager's events count" kernel_user
+if [ -e "$kcq" ]; then
+	check "kernel queues in each context" kernel_queues
+	check "the same with adaptive moderation" kernel_queues_adaptive
+else
+	skip "kernel queues in each context" "$kcq is not there"
+	skip "the same with adaptive moderation" "$kcq is not there"
+fi
 check "they go and come with the device" renamed_back
 check "the module parameter" parameter
 check "several devices, and the module goes" many_devices
