@@ -22,6 +22,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
     /// thread when the kernel forces that (`threadirqs`, PREEMPT_RT). Never twice at a time for one
     /// interrupt. Must not sleep and must not drop the last reference to its [`Interrupts`].
     fn handle(&self);
+
+    /// The interrupt has ended: `handle` is not called any more. Process context.
+    fn end(&self);
 }
 
 /// The means to raise one interrupt.
@@ -142,5 +145,8 @@ impl<T: Handler> Drop for Interrupts<T> {
         // there: fields are dropped afterwards. Nobody else raises any more, which is a condition of
         // `Line::raise`.
         unsafe { bindings::xrdma_vectors_free(self.raw.as_ptr()) };
+        for handler in &self.handlers {
+            handler.end();
+        }
     }
 }

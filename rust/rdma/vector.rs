@@ -93,6 +93,11 @@ impl Handler for Vector {
             unsafe { self.line.raise() };
         }
     }
+
+    fn end(&self) {
+        // Completion queues that are gone, whose events nobody was told: each has a reference to us.
+        while self.pop().is_some() {}
+    }
 }
 
 /// The completion vectors of a device, at least one.
