@@ -10,9 +10,9 @@
  *                               take that many events of one vector
  *
  * Completions come from zero-length RDMA writes and from sends within the
- * process. Events of one vector are delivered in the order in which they were
- * raised, so that what has not come before the event of another queue of the
- * same vector and channel will not come: see fence().
+ * process. A vector delivers one event of each of its queues in turn, so that an
+ * event that has not come before a later one of another queue of the same vector
+ * and channel will not come: see fence().
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -134,8 +134,8 @@ static void drain(struct ibv_cq *cq, int n)
 }
 
 /*
- * Waits until every event that VECTOR has had to deliver to the channel is
- * there; how many of them are CQ's.
+ * Waits until VECTOR has delivered to the channel an event of every queue that had
+ * one; how many of them are CQ's.
  */
 static int fence(int vector, struct ibv_cq *cq)
 {
@@ -278,7 +278,8 @@ static void arm_is_for_the_next(void)
 	message(e, 0);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	message(e, 0);
-	CHECK(fence(0, cq) == 3);
+	/* The vector takes its queues in turn, so one fence may overtake some. */
+	CHECK(fence(0, cq) + fence(0, cq) + fence(0, cq) == 3);
 	drain(cq, 3);
 }
 
@@ -339,7 +340,6 @@ static void overflow(void)
 			CHECK(!ibv_req_notify_cq(cq, 1));
 		writes(e, 8);
 		CHECK(next_event(ctx, IBV_EVENT_CQ_ERR, &ev) && ev.element.cq == cq);
-		ibv_ack_async_event(&ev);
 		/* An event only if it was armed, and then one. */
 		CHECK(fence(0, cq) == i);
 		while (ibv_poll_cq(cq, 1, &wc) > 0)
@@ -489,7 +489,7 @@ static void many_of_each(void)
 	struct ibv_comp_channel *ch[3];
 	struct ibv_cq *cq[MANY], *got;
 	struct end e[MANY][2];
-	int seen[MANY] = { 0 }, ep = epoll_create1(0), i, k, left;
+	int seen[MANY] = { 0 }, ep = epoll_create1(0), i, k, left, err;
 	void *context;
 
 	setup();
@@ -526,7 +526,8 @@ static void many_of_each(void)
 				ibv_ack_cq_events(got, 1);
 				left--;
 			}
-			CHECK(errno == EAGAIN);
+			err = errno;
+			CHECK(err == EAGAIN);
 		}
 	}
 	for (i = 0; i < MANY; i++) {
@@ -551,7 +552,9 @@ static void *take_events(void *arg)
 		if (poll(&p, 1, 10) != 1)
 			continue;
 		if (ibv_get_cq_event(channel, &cq, &context)) {
-			CHECK(errno == EAGAIN);
+			int err = errno;
+
+			CHECK(err == EAGAIN);
 			continue;
 		}
 		ibv_ack_cq_events(cq, 1);
