@@ -119,9 +119,12 @@ class Rdma(Contender):
     def measure(self, row, seconds):
         place, mtu, what, size = row
         op, figure = what.split()
+        op, _, events = op.partition('-')
         prog = f'ib_{op}_{"lat" if figure == "latency" else "bw"}'
         s, c = self.ends(place)
         args = ['-F', '-c', self.connection, '-m', str(mtu), '-s', str(size)]
+        # Sleeps for completion events instead of polling.
+        args += ['-e'] if events else []
         # Latency is a median of single iterations, which the timed mode lacks.
         args += ['-n', str(500 * seconds)] if figure == 'latency' else ['-D', str(seconds)]
         out = self.duo(place, 18515, [prog, '-d', self.devs[s], '-x', self.gid[s], *args],
