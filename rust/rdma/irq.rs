@@ -108,11 +108,8 @@ impl<T: Handler> Interrupts<T> {
             // SAFETY: By the type invariant.
             let line = unsafe { bindings::xrdma_vectors_at(this.raw.as_ptr(), index) };
             let handler = make(Line(NonNull::new(line).ok_or(EINVAL)?))?;
-            data.push(
-                (&raw const *handler).cast_mut().cast::<c_void>(),
-                GFP_KERNEL,
-            )?;
-            this.handlers.push(handler, GFP_KERNEL)?;
+            data.push_within_capacity((&raw const *handler).cast_mut().cast::<c_void>())?;
+            this.handlers.push_within_capacity(handler)?;
         }
         // SAFETY: By the type invariant, and not started yet. `data` has `count` elements; each
         // points into an `Arc` that `this` keeps until its drop has ended the interrupts.
