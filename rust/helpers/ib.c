@@ -5,14 +5,19 @@
  */
 #include <linux/device.h>
 #include <linux/etherdevice.h>
+#include <linux/igmp.h>
+#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
 #include <linux/sysfs.h>
 #include <linux/workqueue.h>
 #include <net/addrconf.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/uverbs_ioctl.h>
 
 #include "ib.h"
@@ -154,6 +159,67 @@ struct ib_ucontext *xrdma_ib_udata_context(const struct ib_udata *udata)
 struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs)
 {
 	return attrs ? &attrs->driver_udata : NULL;
+}
+
+/*
+ * Makes the net device of a port a member of an IP multicast group, or ends one
+ * membership; both count. Takes the RTNL, without which the lists of groups
+ * must not be touched. A net device that has lost its IP side has no groups.
+ */
+int xrdma_ib_group(struct ib_device *dev, u32 port, const u8 *gid, bool join)
+{
+	const struct in6_addr *addr = (const struct in6_addr *)gid;
+	struct net_device *netdev = ib_device_get_netdev(dev, port);
+	struct in_device *in;
+	int ret = 0;
+
+	if (!netdev)
+		return -ENODEV;
+	rtnl_lock();
+	if (ipv6_addr_v4mapped(addr)) {
+		in = __in_dev_get_rtnl(netdev);
+		if (in && join)
+			ip_mc_inc_group(in, addr->s6_addr32[3]);
+		else if (in)
+			ip_mc_dec_group(in, addr->s6_addr32[3]);
+		else
+			ret = -ENODEV;
+	} else {
+#if IS_ENABLED(CONFIG_IPV6)
+		ret = join ? ipv6_dev_mc_inc(netdev, addr) :
+			     ipv6_dev_mc_dec(netdev, addr);
+#else
+		ret = -EAFNOSUPPORT;
+#endif
+	}
+	rtnl_unlock();
+	dev_put(netdev);
+	return ret;
+}
+
+/* The accessors of attributes are inline. */
+u32 xrdma_ib_dm_handle(struct uverbs_attr_bundle *attrs)
+{
+	return uverbs_attr_get_uobject(attrs, UVERBS_ATTR_ALLOC_DM_HANDLE)->id;
+}
+
+/* The attributes of a port are too large for the stack. In units of 100 Mb/s. */
+int xrdma_ib_port_speed(struct ib_device *dev, u32 port, u64 *speed)
+{
+	struct ib_port_speed_info info;
+	struct ib_port_attr *attr;
+	int ret;
+
+	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+	if (!attr)
+		return -ENOMEM;
+	ret = ib_query_port(dev, port, attr);
+	if (!ret)
+		ret = ib_port_attr_to_speed_info(attr, &info);
+	if (!ret)
+		*speed = info.rate;
+	kfree(attr);
+	return ret;
 }
 
 /*

@@ -50,6 +50,20 @@ void xrdma_spin_unlock_irqrestore(struct spinlock *lock, unsigned long flags);
 bool xrdma_spin_trylock_irqsave(struct spinlock *lock, unsigned long *flags);
 void xrdma_wait_bits_clear(__u32 *word, __u32 mask);
 void xrdma_wake_waiters(__u32 *word);
+void xrdma_bh_disable(void);
+void xrdma_bh_enable(void);
+
+/* on_demand.c */
+struct mm_struct;
+struct page;
+
+struct mm_struct *xrdma_mm_grab(void);
+void xrdma_mm_drop(struct mm_struct *mm);
+int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
+		  struct page **pages);
+void xrdma_mm_wait(void);
+void xrdma_mm_release(struct page **pages, size_t n, bool dirty);
+bool xrdma_in_softirq(void);
 
 /* work.c */
 struct xrdma_work;
@@ -63,6 +77,7 @@ void xrdma_workqueue_flush(struct workqueue_struct *wq);
 struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 				    xrdma_call_fn call, void *fn, __u64 cookie);
 bool xrdma_work_schedule(struct xrdma_work *w);
+bool xrdma_work_schedule_on(struct xrdma_work *w, struct workqueue_struct *wq);
 bool xrdma_work_cancel(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
 bool xrdma_signal_pending(void);
@@ -239,6 +254,7 @@ void xrdma_rx_detach(struct sk_buff *skb);
 void xrdma_rx_link(const struct sk_buff *skb, struct xrdma_link_info *info);
 void xrdma_skb_consume(struct sk_buff *skb);
 void xrdma_skb_drop(struct sk_buff *skb);
+struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 void xrdma_skb_queue_init(struct sk_buff_head *q);
 bool xrdma_skb_queue_push(struct sk_buff_head *q, struct sk_buff *skb,
 			  __u32 limit);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Lock kinds and waits that the kernel crate does not have. */
+#include <linux/bottom_half.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
@@ -68,4 +69,16 @@ void xrdma_wake_waiters(__u32 *word)
 {
 	smp_mb();
 	wake_up_var(word);
+}
+
+/* local_bh_disable() is inline. Nests; the same CPU enables. */
+void xrdma_bh_disable(void)
+{
+	local_bh_disable();
+}
+
+/* As above; interrupts must be on. */
+void xrdma_bh_enable(void)
+{
+	local_bh_enable();
 }

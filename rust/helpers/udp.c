@@ -69,6 +69,8 @@ static struct sock *xrdma_socket_open(struct net *net, struct xrdma_tunnel *t,
 	 * be summed again.
 	 */
 	inet_dec_convert_csum(sock->sk);
+	/* Members of a group on this host get what is sent to it. */
+	inet_set_bit(MC_LOOP, sock->sk);
 	return sock->sk;
 }
 

@@ -73,6 +73,15 @@ bool xrdma_work_schedule(struct xrdma_work *w)
 	return queue_work(w->wq, &w->work);
 }
 
+/*
+ * As above, on another queue than its own this time. The item runs on one of
+ * them at a time.
+ */
+bool xrdma_work_schedule_on(struct xrdma_work *w, struct workqueue_struct *wq)
+{
+	return queue_work(wq, &w->work);
+}
+
 /* Kept beside its counterpart, so that Rust need not know the layout. */
 bool xrdma_work_cancel(struct xrdma_work *w)
 {

@@ -14,7 +14,9 @@ mod attr;
 pub use attr::{
     device_cap,
     kernel_cap,
-    DeviceAttr, //
+    odp_cap,
+    DeviceAttr,
+    OnDemandCaps, //
 };
 
 use crate::{
@@ -117,6 +119,19 @@ impl IbDevice {
     pub fn has_gid(&self, port: u32, gid: &[u8; 16]) -> bool {
         // SAFETY: `self` is a device that exists, `gid` 16 readable bytes.
         unsafe { bindings::xrdma_ib_has_gid(self.as_raw(), port, gid.as_ptr()) }
+    }
+
+    /// Makes the net device of port 1 a member of the IP multicast group `gid`, once more. Takes the
+    /// RTNL. `ENODEV` when the net device has no addresses of that kind any more.
+    pub fn join_group(&self, gid: &[u8; 16]) -> Result {
+        // SAFETY: `self` is a device that exists, `gid` 16 readable bytes.
+        to_result(unsafe { bindings::xrdma_ib_group(self.as_raw(), PORTS, gid.as_ptr(), true) })
+    }
+
+    /// Ends one membership of [`Self::join_group`]. Takes the RTNL.
+    pub fn leave_group(&self, gid: &[u8; 16]) {
+        // SAFETY: As above. It fails only when the net device is gone, and the group with it.
+        unsafe { bindings::xrdma_ib_group(self.as_raw(), PORTS, gid.as_ptr(), false) };
     }
 
     /// Tells every user of the device that it is lost (`IB_EVENT_DEVICE_FATAL`). Any context.

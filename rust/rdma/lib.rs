@@ -31,11 +31,13 @@ pub mod abi;
 pub mod ah;
 pub mod cq;
 pub mod device;
+pub mod dm;
 pub mod errno;
 pub mod events;
 pub mod gid;
 pub mod link;
 pub mod mr;
+pub mod mw;
 pub mod pd;
 pub mod port;
 pub mod provider;
@@ -55,6 +57,7 @@ mod ops;
 
 // The kernel services.
 pub mod crc;
+pub mod gated;
 pub mod growth;
 pub mod mem;
 pub mod net;

@@ -7,7 +7,9 @@
 //! the start of the registered range.
 
 mod kernel_addr;
+mod on_demand;
 mod pages;
+mod ring_slice;
 mod umem;
 
 use core::marker::PhantomData;
@@ -20,7 +22,9 @@ use crate::bindings;
 
 pub use {
     kernel_addr::KernelAddr,
+    on_demand::OnDemand,
     pages::PageList,
+    ring_slice::RingSlice,
     umem::Umem, //
 };
 
@@ -142,27 +146,46 @@ impl Region<'_> {
 pub enum Memory {
     /// A process's, pinned.
     User(Umem),
+    /// A process's, not pinned. Only process context may use it.
+    OnDemand(OnDemand),
     /// One piece of kernel memory.
     Kernel(KernelAddr),
     /// Pages that a kernel user registered.
     Pages(PageList),
+    /// Memory of the device's own.
+    Device(RingSlice),
 }
 
 impl Memory {
-    /// The view through which it is copied.
+    /// Runs `f` on a view of `len` bytes at `off`, with their offset in the view. Sleeps if the memory
+    /// does.
     #[inline]
-    pub fn region(&self) -> Region<'_> {
+    fn with<R>(
+        &self,
+        off: u64,
+        len: usize,
+        write: bool,
+        f: impl FnOnce(&Region<'_>, u64) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
         match self {
-            Memory::User(umem) => umem.region(),
-            Memory::Kernel(addr) => addr.region(),
-            Memory::Pages(pages) => pages.region(),
+            Memory::User(umem) => f(&umem.region(), off),
+            Memory::OnDemand(memory) => memory.with(off, len, write, |region| f(region, 0)),
+            Memory::Kernel(addr) => f(&addr.region(), off),
+            Memory::Pages(pages) => f(&pages.region(), off),
+            Memory::Device(slice) => f(&slice.region(), off),
         }
     }
 
-    /// See [`Region::len`].
+    /// Bytes.
     #[inline]
     pub fn len(&self) -> u64 {
-        self.region().len()
+        match self {
+            Memory::User(umem) => umem.region().len(),
+            Memory::OnDemand(memory) => memory.len(),
+            Memory::Kernel(addr) => addr.region().len(),
+            Memory::Pages(pages) => pages.region().len(),
+            Memory::Device(slice) => slice.region().len(),
+        }
     }
 
     /// Whether there are no bytes.
@@ -171,31 +194,43 @@ impl Memory {
         self.len() == 0
     }
 
+    /// Whether it may be written at all.
+    pub fn is_writable(&self) -> bool {
+        match self {
+            Memory::User(umem) => umem.is_writable(),
+            Memory::OnDemand(memory) => memory.is_writable(),
+            Memory::Pages(pages) => pages.region().writable,
+            Memory::Kernel(_) | Memory::Device(_) => true,
+        }
+    }
+
     /// See [`Region::read`].
     #[inline]
     pub fn read(&self, off: u64, to: &mut [u8]) -> Result<(), Fault> {
-        self.region().read(off, to)
+        self.with(off, to.len(), false, |region, at| region.read(at, to))
     }
 
     /// See [`Region::write`].
     #[inline]
     pub fn write(&self, off: u64, from: &[u8]) -> Result<(), Fault> {
-        self.region().write(off, from)
+        self.with(off, from.len(), true, |region, at| region.write(at, from))
     }
 
     /// See [`Region::cmp_swap`].
     pub fn cmp_swap(&self, off: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
-        self.region().cmp_swap(off, compare, swap)
+        self.with(off, 8, true, |region, at| {
+            region.cmp_swap(at, compare, swap)
+        })
     }
 
     /// See [`Region::fetch_add`].
     pub fn fetch_add(&self, off: u64, add: u64) -> Result<u64, Fault> {
-        self.region().fetch_add(off, add)
+        self.with(off, 8, true, |region, at| region.fetch_add(at, add))
     }
 
     /// See [`Region::write_u64`].
     pub fn write_u64(&self, off: u64, value: u64) -> Result<(), Fault> {
-        self.region().write_u64(off, value)
+        self.with(off, 8, true, |region, at| region.write_u64(at, value))
     }
 }
 
@@ -208,5 +243,9 @@ pub fn copy(
     to_off: u64,
     len: usize,
 ) -> Result<(), Fault> {
-    from.region().copy_to(from_off, &to.region(), to_off, len)
+    from.with(from_off, len, false, |from, from_off| {
+        to.with(to_off, len, true, |to, to_off| {
+            from.copy_to(from_off, to, to_off, len)
+        })
+    })
 }

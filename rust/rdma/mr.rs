@@ -5,12 +5,28 @@
 //! C header: `include/rdma/ib_verbs.h`.
 
 use crate::{
-    mem::Umem,
+    bindings,
+    mem::{
+        PageList,
+        Umem, //
+    },
     object::object,
     pd::Pd,
     provider::Provider, //
 };
+use core::{
+    ffi::{
+        c_int,
+        c_uint, //
+    },
+    ptr,
+    sync::atomic::{
+        AtomicPtr,
+        Ordering, //
+    },
+};
 use kernel::{
+    page::PAGE_SIZE,
     prelude::*,
     types::Opaque, //
 };
@@ -19,7 +35,10 @@ object! {
     /// A memory region: `struct ib_mr` and the provider's data.
     ///
     /// Unlike the other objects it is allocated by this crate.
-    pub struct Mr<P: Provider>(ib_mr, P::Mr) {}
+    pub struct Mr<P: Provider>(ib_mr, P::Mr) {
+        // The list that `SgList::collect` fills, while it does.
+        filling: AtomicPtr<PageList>,
+    }
 }
 
 impl<P: Provider> Mr<P> {
@@ -27,6 +46,146 @@ impl<P: Provider> Mr<P> {
     pub fn lkey(&self) -> u32 {
         // SAFETY: Written once, before the object was shown to anybody.
         unsafe { (*self.as_raw()).lkey }
+    }
+}
+
+/// What a process advises about regions (`enum ib_uverbs_advise_mr_advice`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Fault pages in to be read.
+    Prefetch,
+    /// Fault pages in to be written.
+    PrefetchWrite,
+    /// Take over what is there, fault nothing in.
+    PrefetchNoFault,
+}
+
+impl Advice {
+    pub(crate) fn from_raw(raw: bindings::ib_uverbs_advise_mr_advice) -> Result<Self> {
+        match raw {
+            bindings::ib_uverbs_advise_mr_advice_IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH => {
+                Ok(Self::Prefetch)
+            }
+            bindings::ib_uverbs_advise_mr_advice_IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE => {
+                Ok(Self::PrefetchWrite)
+            }
+            bindings::ib_uverbs_advise_mr_advice_IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT => {
+                Ok(Self::PrefetchNoFault)
+            }
+            _ => Err(crate::errno::eopnotsupp()),
+        }
+    }
+}
+
+/// A range that an advice is about.
+#[derive(Clone, Copy, Debug)]
+pub struct AdvisedRange {
+    /// First byte, as the region is addressed.
+    pub addr: u64,
+    /// Bytes.
+    pub length: u32,
+    /// Local key.
+    pub lkey: u32,
+}
+
+/// What a re-registration changes; what is `None` stays.
+pub struct Rereg<'a, P: Provider> {
+    /// Other memory. Its `access` is the new one when that changes as well, else 0.
+    pub memory: Option<UserRegion>,
+    /// Another protection domain.
+    pub pd: Option<&'a Pd<P>>,
+    /// Other access, `IB_ACCESS_*` flags.
+    pub access: Option<u32>,
+    /// The protection domain from now on, changed or not.
+    pub owner: &'a Pd<P>,
+}
+
+/// A scatterlist that a kernel user maps to a fast registered region: `ib_map_mr_sg()`.
+pub struct SgList<'a, P: Provider> {
+    mr: &'a Mr<P>,
+    sg: *mut kernel::bindings::scatterlist,
+    count: c_int,
+    offset: *mut c_uint,
+}
+
+impl<'a, P: Provider> SgList<'a, P> {
+    /// Wraps the arguments of the operation.
+    ///
+    /// # Safety
+    ///
+    /// `sg` must be a list of `count` elements, mapped for the device of `mr`, whose pages the user
+    /// keeps until it invalidates or frees the region; `offset` is null or lent. The user does not
+    /// map the same region twice at a time.
+    pub(crate) unsafe fn new(
+        mr: &'a Mr<P>,
+        sg: *mut kernel::bindings::scatterlist,
+        count: c_int,
+        offset: *mut c_uint,
+    ) -> Self {
+        Self {
+            mr,
+            sg,
+            count,
+            offset,
+        }
+    }
+
+    /// Puts the pages of the list, as far as they fit, into `pages` instead of what was there, and
+    /// returns how many elements fit. The address and length that ib_core knows the region by are
+    /// set. Any context.
+    pub fn collect(self, pages: &mut PageList) -> Result<u32> {
+        pages.clear();
+        let raw = self.mr.as_raw();
+        self.mr
+            .filling
+            .store(ptr::from_mut(pages), Ordering::Relaxed);
+        // SAFETY: The list is good by the contract of `new`; `add_page` is called during the call
+        // only, when `filling` names the list, which is ours alone meanwhile.
+        let mapped = unsafe {
+            bindings::ib_sg_to_pages(raw, self.sg, self.count, self.offset, Some(add_page::<P>))
+        };
+        self.mr.filling.store(ptr::null_mut(), Ordering::Relaxed);
+        let mapped = kernel::error::to_result(mapped).map(|()| mapped as u32)?;
+        // SAFETY: Written by the call above; the user does not map it twice at a time.
+        let (iova, length) = unsafe { ((*raw).iova, (*raw).length) };
+        // The first page begins where one of the region's pages does, which may be larger.
+        // SAFETY: As above.
+        let first = iova & u64::from(unsafe { (*raw).page_size }).wrapping_sub(1);
+        pages.set_range(first, length, true)?;
+        Ok(mapped)
+    }
+}
+
+/// Appends one page of a region's page size to the list that is being filled.
+///
+/// # Safety
+///
+/// Called by `ib_sg_to_pages` from [`SgList::collect`].
+unsafe extern "C" fn add_page<P: Provider>(mr: *mut bindings::ib_mr, addr: u64) -> c_int {
+    // SAFETY: Created, not yet destroyed: it is being mapped.
+    let (this, size) = unsafe { (Mr::<P>::from_raw(mr), u64::from((*mr).page_size)) };
+    let list = this.filling.load(Ordering::Relaxed);
+    // SAFETY: Set by `collect`, which has the only reference and does not use it during the call.
+    let Some(list) = (unsafe { list.as_mut() }) else {
+        return EINVAL.to_errno();
+    };
+    let mut at = 0;
+    while at < size {
+        // SAFETY: Part of the user's list, see `SgList::new`. What is behind the end of the list in
+        // the last page is not named by the range.
+        if let Err(e) = unsafe { list.push(addr.wrapping_add(at)) } {
+            return e.to_errno();
+        }
+        at = at.wrapping_add(PAGE_SIZE as u64);
+    }
+    0
+}
+
+impl<P: Provider> Mr<P> {
+    /// The address that the next fast registration gives the first byte.
+    pub(crate) fn iova(&self) -> u64 {
+        // SAFETY: Written by the user, who does not map the region while it posts it.
+        unsafe { (*self.as_raw()).iova }
     }
 }
 
@@ -87,6 +246,13 @@ pub mod access {
     pub const FLUSH_GLOBAL: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_GLOBAL;
     /// Peers may flush to persistence.
     pub const FLUSH_PERSISTENT: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_PERSISTENT;
+    /// The memory is made of huge pages.
+    pub const HUGETLB: u32 = b::ib_access_flags_IB_ACCESS_HUGETLB;
     /// Flags that a provider may ignore.
     pub const OPTIONAL: u32 = b::ib_access_flags_IB_ACCESS_OPTIONAL;
+
+    /// Whether memory with such rights is pinned to be written.
+    pub fn is_writing(flags: u32) -> bool {
+        flags & (LOCAL_WRITE | REMOTE_WRITE | REMOTE_ATOMIC | MW_BIND) != 0
+    }
 }

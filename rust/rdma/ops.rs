@@ -18,6 +18,8 @@
 mod context;
 mod datapath;
 mod device;
+mod dm;
+mod keys;
 mod memory;
 mod queues;
 mod rcv_qp;
@@ -26,6 +28,7 @@ use crate::{
     ah::Ah,
     bindings,
     cq::Cq,
+    mw::Mw,
     pd::Pd,
     provider::Provider,
     qp::Qp,
@@ -62,6 +65,7 @@ impl<P: Provider> Ops<P> {
         query_port: Some(Self::query_port),
         get_port_immutable: Some(Self::get_port_immutable),
         get_link_layer: Some(Self::get_link_layer),
+        query_port_speed: Some(Self::query_port_speed),
         query_pkey: Some(Self::query_pkey),
         add_gid: op!(HAS_ADD_GID, add_gid),
         del_gid: op!(HAS_ADD_GID, del_gid),
@@ -74,6 +78,7 @@ impl<P: Provider> Ops<P> {
 
         // context.rs
         alloc_ucontext: Some(Self::alloc_ucontext),
+        query_ucontext: Some(Self::query_ucontext),
         dealloc_ucontext: Some(Self::dealloc_ucontext),
         disassociate_ucontext: Some(Self::disassociate_ucontext),
         ufile_hw_cleanup: Some(Self::ufile_hw_cleanup),
@@ -86,6 +91,20 @@ impl<P: Provider> Ops<P> {
         reg_user_mr: Some(Self::reg_user_mr),
         get_dma_mr: Some(Self::get_dma_mr),
         dereg_mr: Some(Self::dereg_mr),
+        // dm.rs
+        alloc_dm: op!(HAS_ALLOC_DM, alloc_dm),
+        dealloc_dm: op!(HAS_ALLOC_DM, dealloc_dm),
+        reg_dm_mr: op!(HAS_REG_DM_MR, reg_dm_mr),
+
+        // keys.rs
+        advise_mr: op!(HAS_ADVISE_MR, advise_mr),
+        rereg_user_mr: op!(HAS_REREG_USER_MR, rereg_user_mr),
+        alloc_mr: op!(HAS_ALLOC_MR, alloc_mr),
+        map_mr_sg: op!(HAS_MAP_MR_SG, map_mr_sg),
+        alloc_mw: op!(HAS_ALLOC_MW, alloc_mw),
+        dealloc_mw: op!(HAS_ALLOC_MW, dealloc_mw),
+
+        // memory.rs
         alloc_xrcd: op!(HAS_ALLOC_XRCD, alloc_xrcd),
         dealloc_xrcd: op!(HAS_ALLOC_XRCD, dealloc_xrcd),
         create_ah: op!(HAS_CREATE_AH, create_ah),
@@ -122,6 +141,7 @@ impl<P: Provider> Ops<P> {
         size_ib_pd: Pd::<P>::SIZE,
         size_ib_ah: Ah::<P>::SIZE,
         size_ib_cq: Cq::<P>::SIZE,
+        size_ib_mw: Mw::<P>::SIZE,
         size_ib_srq: Srq::<P>::SIZE,
         size_ib_qp: Qp::<P>::SIZE,
         size_ib_xrcd: Xrcd::<P>::SIZE,

@@ -36,6 +36,12 @@ use crate::{
         Device,
         DeviceAttr, //
     },
+    dm::{
+        CreatedDm,
+        Dm,
+        DmAlloc,
+        DmRegion, //
+    },
     events::{
         CqHandle,
         QpHandle,
@@ -44,9 +50,18 @@ use crate::{
     gid::Gid,
     mem::KernelAddr,
     mr::{
+        Advice,
+        AdvisedRange,
         CreatedMr,
         Mr,
+        Rereg,
+        SgList,
         UserRegion, //
+    },
+    mw::{
+        CreatedMw,
+        Mw,
+        MwType, //
     },
     pd::Pd,
     port::PortAttr,
@@ -113,6 +128,10 @@ pub trait Provider: Sized + Send + Sync + 'static {
     type Pd: Send + Sync;
     /// Private data of a memory region.
     type Mr: Send + Sync;
+    /// Private data of a memory window.
+    type Mw: Send + Sync;
+    /// Private data of device memory.
+    type Dm: Send + Sync;
     /// Private data of a completion queue.
     type Cq: Send + Sync;
     /// Private data of a shared receive queue.
@@ -197,6 +216,57 @@ pub trait Provider: Sized + Send + Sync + 'static {
     /// Ends a memory region. An error keeps it (memory windows bound to it: `EBUSY`); its keys
     /// must be refused from the moment this method succeeds.
     fn dereg_mr(mr: &Mr<Self>) -> Result;
+
+    /// Changes a region of a process as `change` says; it keeps its keys. An error leaves it as
+    /// it was.
+    fn rereg_user_mr(_mr: &Mr<Self>, _change: &Rereg<'_, Self>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// A process gives advice about parts of its regions; `wait`: it wants to know what came of it.
+    fn advise_mr(_pd: &Pd<Self>, _advice: Advice, _wait: bool, _list: &[AdvisedRange]) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Allocates device memory for a process.
+    fn alloc_dm(_device: &Device<Self>, _alloc: &DmAlloc<'_, Self>) -> Result<CreatedDm<Self::Dm>> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Registers part of device memory, which stays as long as the region.
+    fn reg_dm_mr(
+        _pd: &Pd<Self>,
+        _dm: &Dm<Self>,
+        _region: &DmRegion,
+    ) -> Result<CreatedMr<Self::Mr>> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Makes a region for fast registration of up to `max_pages` pages, which is not valid before
+    /// it is registered by a work request. Kernel users only.
+    fn alloc_mr(_pd: &Pd<Self>, _max_pages: u32) -> Result<CreatedMr<Self::Mr>> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Gives a region of [`Provider::alloc_mr`] the pages of `sg`; returns how many elements of it
+    /// fit. Process context or softirq.
+    fn map_mr_sg(_mr: &Mr<Self>, _sg: SgList<'_, Self>) -> Result<u32> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Makes a memory window of the process.
+    fn alloc_mw(
+        _pd: &Pd<Self>,
+        _mw_type: MwType,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedMw<Self::Mw>> {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The window goes; it is unbound when this returns.
+    fn dealloc_mw(_mw: &Mw<Self>) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
 
     /// Makes a completion queue. `udata` is `None` for a kernel user.
     ///

@@ -29,6 +29,17 @@ pub use {
     },
 };
 
+pub use kernel::sync::rcu::{
+    read_lock,
+    Guard, //
+};
+
+/// Waits until every RCU reader that reads now is done. Process context, sleeps.
+pub fn synchronize() {
+    // SAFETY: Process context, by contract.
+    unsafe { crate::bindings::xrdma_wait_for_readers() };
+}
+
 /// The allocation flags of every object that a process can have made: may sleep, and is charged to
 /// the memory cgroup of the caller.
 pub const GFP_ACCOUNT: Flags = GFP_KERNEL_ACCOUNT;

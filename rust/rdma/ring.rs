@@ -81,6 +81,11 @@ impl RingMem {
         self.npages.wrapping_mul(PAGE_SIZE)
     }
 
+    /// The first byte in the kernel's mapping.
+    pub(crate) fn base(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
     /// Never; a ring has at least a page.
     pub fn is_empty(&self) -> bool {
         false

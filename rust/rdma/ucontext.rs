@@ -26,9 +26,30 @@ object! {
     }
 }
 
+/// Pages from here on are given out by [`UContext::map_ring_at`] only.
+const FIRST_FIXED_PAGE: u64 = 1 << 31;
+
 impl<P: Provider> UContext<P> {
     /// Gives a ring an `mmap` offset in this context. May sleep.
     pub fn map_ring(&self, ring: Arc<RingMem>) -> Result<RingMapping> {
-        Offsets::insert(&self.offsets, ring)
+        Offsets::insert(&self.offsets, ring, 1..=FIRST_FIXED_PAGE as u32 - 1)
+    }
+
+    /// As [`Self::map_ring`], at a given offset, which is 2^43 or more and a multiple of the page
+    /// size. `EINVAL` for another one, `EBUSY` when it is taken.
+    pub fn map_ring_at(&self, ring: Arc<RingMem>, offset: u64) -> Result<RingMapping> {
+        let page = offset >> kernel::page::PAGE_SHIFT;
+        let last = page
+            .checked_add((ring.len() >> kernel::page::PAGE_SHIFT) as u64)
+            .and_then(|end| end.checked_sub(1))
+            .ok_or(EINVAL)?;
+        if page < FIRST_FIXED_PAGE || page << kernel::page::PAGE_SHIFT != offset {
+            return Err(EINVAL);
+        }
+        let (page, last) = (u32::try_from(page), u32::try_from(last));
+        match (page, last) {
+            (Ok(page), Ok(last)) => Offsets::insert(&self.offsets, ring, page..=last),
+            _ => Err(EINVAL),
+        }
     }
 }

@@ -223,6 +223,16 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule(self.ptr.as_ptr()) }
     }
 
+    /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, whatever its kind.
+    /// Any context but NMI.
+    pub fn schedule_process(&self) -> bool {
+        let Some(wq) = queue() else {
+            return false;
+        };
+        // SAFETY: By the type invariant; the queue outlives every `Work`.
+        unsafe { bindings::xrdma_work_schedule_on(self.ptr.as_ptr(), wq.as_ptr()) }
+    }
+
     /// Takes a start that is still to come back, and waits for one that is running. Process context,
     /// sleeps; not from the function itself.
     pub fn cancel(&self) -> bool {
@@ -238,6 +248,12 @@ impl Drop for Work {
         unsafe { bindings::xrdma_work_free(self.ptr.as_ptr()) };
         WORKS.fetch_sub(1, Ordering::Release);
     }
+}
+
+/// Whether this is softirq, where nothing may sleep.
+pub fn in_softirq() -> bool {
+    // SAFETY: Looks at the current context.
+    unsafe { bindings::xrdma_in_softirq() }
 }
 
 /// Whether the current task is to be interrupted. Process context.

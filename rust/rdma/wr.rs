@@ -11,6 +11,7 @@ use crate::{
     bindings,
     events::QpHandle,
     mem::KernelAddr,
+    mr::Mr,
     provider::Provider, //
 };
 use core::{
@@ -132,6 +133,18 @@ pub struct AtomicPart {
     pub swap: u64,
 }
 
+/// A fast registration.
+pub struct RegPart<'a, P: Provider> {
+    /// The region, with its pages.
+    pub mr: &'a Mr<P>,
+    /// Address that the first byte gets.
+    pub iova: u64,
+    /// The key from now on.
+    pub key: u32,
+    /// `IB_ACCESS_*` flags.
+    pub access: u32,
+}
+
 /// Destination of a datagram.
 pub struct UdPart<'a, P: Provider> {
     /// Address handle.
@@ -247,6 +260,29 @@ impl<'a, P: Provider> SendWr<'a, P> {
         })
     }
 
+    /// The fast registration; `None` for other operations.
+    pub fn reg(&self) -> Option<RegPart<'a, P>> {
+        match self.opcode()? {
+            SendOpcode::RegMr if !self.datagram => {}
+            _ => return None,
+        }
+        // CAST: `wr` is the first field of `struct ib_reg_wr`.
+        // SAFETY: The opcode says that the request is embedded in one (`from_raw`).
+        let reg = unsafe { &*core::ptr::from_ref(self.raw).cast::<bindings::ib_reg_wr>() };
+        if reg.mr.is_null() {
+            return None;
+        }
+        // SAFETY: A region of the same device, which the user keeps at least until the request
+        // completes.
+        let mr = unsafe { Mr::<P>::from_raw(reg.mr) };
+        Some(RegPart {
+            mr,
+            iova: mr.iova(),
+            key: reg.key,
+            access: reg.access as u32,
+        })
+    }
+
     /// The destination of a datagram; `None` on a connected queue pair.
     pub fn ud(&self) -> Option<UdPart<'a, P>> {
         if !self.datagram {
@@ -329,6 +365,12 @@ pub struct Wc<'a> {
     pub vlan: u16,
     /// `enum rdma_network_type`, with [`wc_flags::WITH_NETWORK_HDR_TYPE`].
     pub network_hdr_type: u8,
+}
+
+/// Values of [`Wc::opcode`] that user space does not have (`enum ib_wc_opcode`).
+pub mod wc_opcode {
+    /// Fast registration.
+    pub const REG_MR: u32 = crate::bindings::ib_wc_opcode_IB_WC_REG_MR;
 }
 
 /// Bits of [`Wc::flags`] (`enum ib_wc_flags`). User space has other numbers.

@@ -329,6 +329,17 @@ struct xroce_create_srq_resp {
 };
 
 /**
+ * struct xroce_modify_srq_req - modify_srq, from user space
+ * @ring_addr: with IB_SRQ_MAX_WR, address of a struct xroce_ring_info, which the
+ *	kernel fills; the command has no response. The receives that were not
+ *	taken stand in the new ring under the same indices. User space posts to
+ *	neither ring during the command and only to the new one afterwards.
+ */
+struct xroce_modify_srq_req {
+	__aligned_u64 ring_addr;
+};
+
+/**
  * struct xroce_create_qp_req - create_qp, from user space (never for XRC_TGT)
  * @flags: must be zero.
  * @reserved: must be zero.
@@ -501,6 +512,14 @@ struct xroce_rcv_qp_attr {
  * type of the event, and the number of the target as element.
  */
 #define XROCE_EVENT_RCV_QP		0x80000000
+
+/*
+ * Device memory is mapped at an offset that follows from the handle of its
+ * uobject: XROCE_DM_MMAP_BASE + handle * XROCE_DM_MAX_SIZE, with the length that
+ * was allocated.
+ */
+#define XROCE_DM_MMAP_BASE		(1ULL << 43)
+#define XROCE_DM_MAX_SIZE		(1ULL << 20)
 
 /* Doorbell: the POST_SEND write() command with wr_count 0 and the QP handle. */
 

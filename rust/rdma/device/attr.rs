@@ -73,6 +73,10 @@ pub struct DeviceAttr {
     pub max_srq_sge: u32,
     /// Pages of a fast registration.
     pub max_fast_reg_page_list_len: u32,
+    /// Bytes of device memory.
+    pub max_dm_size: u64,
+    /// What can be done with memory that is not pinned.
+    pub on_demand: OnDemandCaps,
     /// Partition keys.
     pub max_pkeys: u16,
     /// ACK delay code: 4.096 µs times two to this power.
@@ -127,6 +131,12 @@ impl DeviceAttr {
         raw.max_srq_wr = int(self.max_srq_wr);
         raw.max_srq_sge = int(self.max_srq_sge);
         raw.max_fast_reg_page_list_len = self.max_fast_reg_page_list_len;
+        raw.max_dm_size = self.max_dm_size;
+        raw.odp_caps.general_caps = self.on_demand.general;
+        raw.odp_caps.per_transport_caps.rc_odp_caps = self.on_demand.rc;
+        raw.odp_caps.per_transport_caps.uc_odp_caps = self.on_demand.uc;
+        raw.odp_caps.per_transport_caps.ud_odp_caps = self.on_demand.ud;
+        raw.odp_caps.per_transport_caps.xrc_odp_caps = self.on_demand.xrc;
         raw.max_pkeys = self.max_pkeys;
         raw.local_ca_ack_delay = self.local_ca_ack_delay;
         raw.timestamp_mask = self.timestamp_mask;
@@ -134,6 +144,47 @@ impl DeviceAttr {
         raw.cq_caps.max_cq_moderation_count = self.max_cq_moderation_count;
         raw.cq_caps.max_cq_moderation_period = self.max_cq_moderation_period;
     }
+}
+
+/// On-demand paging: bits of [`odp_cap`], for the device and by transport.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OnDemandCaps {
+    /// [`odp_cap::SUPPORT`], [`odp_cap::IMPLICIT`]
+    pub general: u64,
+    /// Reliable connection.
+    pub rc: u32,
+    /// Unreliable connection.
+    pub uc: u32,
+    /// Datagrams.
+    pub ud: u32,
+    /// Extended reliable connection.
+    pub xrc: u32,
+}
+
+/// Bits of [`OnDemandCaps`] (`enum ib_odp_general_cap_bits`, `enum ib_odp_transport_cap_bits`).
+pub mod odp_cap {
+    use crate::bindings as b;
+
+    /// There is on-demand paging.
+    pub const SUPPORT: u64 = b::ib_odp_general_cap_bits_IB_ODP_SUPPORT as u64;
+    /// Also for whole address spaces.
+    pub const IMPLICIT: u64 = b::ib_odp_general_cap_bits_IB_ODP_SUPPORT_IMPLICIT as u64;
+    /// To send from.
+    pub const SEND: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_SEND;
+    /// To receive into.
+    pub const RECV: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_RECV;
+    /// RDMA WRITE.
+    pub const WRITE: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_WRITE;
+    /// RDMA READ.
+    pub const READ: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_READ;
+    /// Atomics.
+    pub const ATOMIC: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_ATOMIC;
+    /// To receive into by an SRQ.
+    pub const SRQ_RECV: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_SRQ_RECV;
+    /// FLUSH.
+    pub const FLUSH: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_FLUSH;
+    /// Atomic write.
+    pub const ATOMIC_WRITE: u32 = b::ib_odp_transport_cap_bits_IB_ODP_SUPPORT_ATOMIC_WRITE;
 }
 
 /// Bits of [`DeviceAttr::device_cap_flags`] (`enum ib_device_cap_flags`).
@@ -166,6 +217,8 @@ pub mod device_cap {
     pub const MEM_MGT_EXTENSIONS: u64 = b::ib_device_cap_flags_IB_DEVICE_MEM_MGT_EXTENSIONS as u64;
     /// Memory windows of type 2B.
     pub const MEM_WINDOW_TYPE_2B: u64 = b::ib_device_cap_flags_IB_DEVICE_MEM_WINDOW_TYPE_2B as u64;
+    /// FLUSH to global visibility.
+    pub const FLUSH_GLOBAL: u64 = b::ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL as u64;
     /// Atomic write.
     pub const ATOMIC_WRITE: u64 = b::ib_device_cap_flags_IB_DEVICE_ATOMIC_WRITE as u64;
 }

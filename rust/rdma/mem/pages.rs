@@ -90,7 +90,7 @@ impl PageList {
         Ok(())
     }
 
-    /// Names the range: `length` bytes from `first` in the first page on.
+    /// Names the range: `length` bytes from byte `first` of the pages on.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl PageList {
         let room = (self.count as u64)
             .checked_mul(PAGE_SIZE as u64)
             .ok_or(EINVAL)?;
-        if first >= PAGE_SIZE as u64 || end > room {
+        if end > room {
             return Err(EINVAL);
         }
         self.first = first;

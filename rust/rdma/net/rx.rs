@@ -68,6 +68,14 @@ impl RxSkb {
         self.skb.as_ptr()
     }
 
+    /// Another one of the same packet, whose bytes both read. `None` without memory. Any context.
+    pub fn share(&self) -> Option<Self> {
+        // SAFETY: By the type invariant it is a packet that nobody writes to.
+        let skb = unsafe { bindings::xrdma_skb_share(self.skb.as_ptr()) };
+        // SAFETY: The copy is ours, with the bytes of one that was parsed.
+        unsafe { Self::from_parsed(skb) }
+    }
+
     /// The UDP payload: BTH to ICRC.
     #[inline]
     pub fn payload(&self) -> &[u8] {

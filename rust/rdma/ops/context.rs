@@ -50,6 +50,18 @@ impl<P: Provider> Ops<P> {
         })
     }
 
+    /// A context is imported: ib_core has said all there is to say.
+    ///
+    /// # Safety
+    ///
+    /// See the parent module.
+    pub(super) unsafe extern "C" fn query_ucontext(
+        _context: *mut bindings::ib_ucontext,
+        _attrs: *mut bindings::uverbs_attr_bundle,
+    ) -> c_int {
+        0
+    }
+
     /// # Safety
     ///
     /// See the parent module.

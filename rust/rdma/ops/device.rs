@@ -108,6 +108,18 @@ impl<P: Provider> Ops<P> {
 
     /// # Safety
     ///
+    /// See the module. `speed` is lent for writing.
+    pub(super) unsafe extern "C" fn query_port_speed(
+        ib: *mut bindings::ib_device,
+        port: u32,
+        speed: *mut u64,
+    ) -> c_int {
+        // SAFETY: A device that exists; `speed` by contract.
+        unsafe { bindings::xrdma_ib_port_speed(ib, port, speed) }
+    }
+
+    /// # Safety
+    ///
     /// See the module. `pkey` is lent for writing.
     pub(super) unsafe extern "C" fn query_pkey(
         ib: *mut bindings::ib_device,

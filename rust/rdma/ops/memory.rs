@@ -24,7 +24,8 @@ use crate::{
 };
 use core::{
     mem::MaybeUninit,
-    ptr, //
+    ptr,
+    sync::atomic::AtomicPtr, //
 };
 use kernel::{
     error::from_result,
@@ -69,7 +70,7 @@ impl<P: Provider> Ops<P> {
     }
 
     /// Puts a new region where ib_core can have it.
-    fn new_mr(
+    pub(super) fn new_mr(
         device: *mut bindings::ib_device,
         make: impl FnOnce() -> Result<CreatedMr<P::Mr>>,
     ) -> *mut bindings::ib_mr {
@@ -86,7 +87,7 @@ impl<P: Provider> Ops<P> {
                 (*mr).device = device;
                 (*mr).lkey = created.lkey;
                 (*mr).rkey = created.rkey;
-                Mr::<P>::place(mr, created.data);
+                Mr::<P>::place(mr, AtomicPtr::new(ptr::null_mut()), created.data);
             }
             Ok::<_, Error>(mr)
         })();

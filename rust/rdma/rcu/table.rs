@@ -176,6 +176,26 @@ impl<T: Send + Sync> Table<T> {
         }
     }
 
+    /// Puts another object in the place of the one with number `id`, which is returned; look-ups find
+    /// one or the other. `None`, and nothing done, when there is none. The caller sees to it that
+    /// nobody else replaces or removes it meanwhile. Any context.
+    pub fn replace(&self, id: u32, object: Ref<T>) -> Option<Ref<T>> {
+        let guard = rcu::read_lock();
+        let found = self.load(id, &guard).is_some();
+        drop(guard);
+        if !found {
+            return None;
+        }
+        let ptr = Ref::into_raw(object);
+        // SAFETY: The xarray is valid as long as `self`. The table takes over the count. There is an
+        // entry, so nothing is allocated.
+        let old = unsafe { bindings::xrdma_xa_publish(self.xa.get(), id, ptr.as_ptr().cast()) };
+        NonNull::new(old.cast()).map(|ptr| {
+            // SAFETY: As in `remove`.
+            unsafe { Ref::from_raw(ptr) }
+        })
+    }
+
     /// Takes the object out and frees its number. Any context.
     pub fn remove(&self, id: u32) -> Option<Ref<T>> {
         // SAFETY: The xarray is valid as long as `self`.

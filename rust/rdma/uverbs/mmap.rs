@@ -12,7 +12,10 @@ use crate::{
     growth::make_room,
     ring::RingMem, //
 };
-use core::ptr::NonNull;
+use core::{
+    ops::RangeInclusive,
+    ptr::NonNull, //
+};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -81,8 +84,13 @@ impl Offsets {
         }
     }
 
-    /// Gives `ring` an offset.
-    pub(crate) fn insert(this: &Arc<Self>, ring: Arc<RingMem>) -> Result<RingMapping> {
+    /// Gives `ring` an offset among `pages`. Page 0 is to be left out, so that an offset is never 0.
+    /// `EBUSY` when there is no room.
+    pub(crate) fn insert(
+        this: &Arc<Self>,
+        ring: Arc<RingMem>,
+        pages: RangeInclusive<u32>,
+    ) -> Result<RingMapping> {
         let len = ring.len();
         let entry = KBox::new(
             Entry {
@@ -95,8 +103,6 @@ impl Offsets {
         let context = inner.context.ok_or(ENODEV)?;
         make_room(&mut inner.entries, GFP_KERNEL)?;
         let entry = NonNull::from(KBox::leak(entry));
-        // Page 0 is left out, so that an offset is never 0.
-        //
         // SAFETY: `context` is set, so the context exists. `entry` is ours and pinned on the heap;
         // ib_core initialises its part and keeps it until `mmap_free`.
         let ret = unsafe {
@@ -104,8 +110,8 @@ impl Offsets {
                 context.as_ptr(),
                 entry.as_ptr().cast(),
                 len,
-                1,
-                u32::MAX,
+                *pages.start(),
+                *pages.end(),
             )
         };
         if ret != 0 {

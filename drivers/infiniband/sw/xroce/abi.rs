@@ -77,6 +77,19 @@ pub(crate) mod send_slot {
     pub(crate) const COMPARE_ADD: usize = 32;
     pub(crate) const SWAP: usize = 40;
 
+    // A bind.
+    pub(crate) const BIND_ADDR: usize = 16;
+    pub(crate) const BIND_LENGTH: usize = 24;
+    pub(crate) const BIND_MR_LKEY: usize = 32;
+    pub(crate) const BIND_MW_RKEY: usize = 36;
+    pub(crate) const BIND_ACCESS: usize = 40;
+    pub(crate) const BIND_NEW_RKEY: usize = 44;
+
+    // A FLUSH, besides REMOTE_ADDR, RKEY and SRQN.
+    pub(crate) const FLUSH_LENGTH: usize = 32;
+    pub(crate) const FLUSH_TYPE: usize = 36;
+    pub(crate) const FLUSH_LEVEL: usize = 37;
+
     pub(crate) const AH: usize = 16;
     pub(crate) const REMOTE_QPN: usize = 20;
     pub(crate) const REMOTE_QKEY: usize = 24;

@@ -4,6 +4,7 @@
 
 use crate::counters;
 use crate::limits::Used;
+use crate::pd::Sleeps;
 use crate::prelude::*;
 use rdma::percpu::PerCpu;
 use roce::mtu::Mtu;
@@ -31,6 +32,7 @@ pub(crate) struct WireDevice {
     mtu: Atomic<u32>,
     counters: PerCpu<{ counters::COUNT }>,
     used: Used,
+    sleeps: Sleeps,
     next_log: Atomic<u64>,
     /// IP addresses of the port, as ib_core's GID table has them.
     #[pin]
@@ -57,6 +59,7 @@ impl WireDevice {
                 mtu: Atomic::new(crate::port::mtu_of(netdev.mtu()).bytes()),
                 counters,
                 used: Used::new(),
+                sleeps: Sleeps::new(),
                 next_log: Atomic::new(0),
                 addresses <- Table::new(0..MAX_ADDRESSES),
             }? Error),
@@ -114,6 +117,11 @@ impl WireDevice {
     /// Value of a counter.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.counters.sum(index)
+    }
+
+    /// Some memory that is registered at the device is not pinned.
+    pub(crate) fn sleeps(&self) -> &Sleeps {
+        &self.sleeps
     }
 
     /// What is in use.

@@ -34,8 +34,16 @@ pub(crate) const MAX_SRQ: u32 = 1 << 16;
 pub(crate) const MAX_SRQ_WR: u32 = 1 << 15;
 /// Memory regions.
 pub(crate) const MAX_MR: u32 = 1 << 19;
+/// Memory windows.
+pub(crate) const MAX_MW: u32 = 1 << 19;
+/// Pages of a fast registration.
+pub(crate) const MAX_FAST_PAGES: u32 = 512;
 /// Bytes of a memory region.
 pub(crate) const MAX_MR_SIZE: u64 = 1 << 40;
+/// Allocations of device memory.
+pub(crate) const MAX_DM: u32 = 1 << 12;
+/// Bytes of one of them.
+pub(crate) const MAX_DM_SIZE: u64 = abi::XROCE_DM_MAX_SIZE as u64;
 /// Protection domains.
 pub(crate) const MAX_PD: u32 = 1 << 16;
 /// Address handles.
@@ -52,12 +60,14 @@ pub(crate) enum Kind {
     Cq,
     Srq,
     Mr,
+    Mw,
+    Dm,
     Pd,
     Ah,
     Xrcd,
 }
 
-const KINDS: usize = 7;
+const KINDS: usize = 9;
 
 impl Kind {
     fn max(self) -> u32 {
@@ -66,6 +76,8 @@ impl Kind {
             Kind::Cq => MAX_CQ,
             Kind::Srq => MAX_SRQ,
             Kind::Mr => MAX_MR,
+            Kind::Mw => MAX_MW,
+            Kind::Dm => MAX_DM,
             Kind::Pd => MAX_PD,
             Kind::Ah => MAX_AH,
             Kind::Xrcd => MAX_XRCD,

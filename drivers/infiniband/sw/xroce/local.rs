@@ -79,6 +79,13 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
     let peer = tables::get()
         .and_then(|t| t.qps.get(side.dest_qpn))
         .filter(|peer| peer.ns() == qp.ns() && answers(peer.kind, qp.kind));
+    if peer.as_ref().is_some_and(|peer| peer.sleeps()) && !qp.sleeps() {
+        // From now on this side runs where it may sleep as well.
+        qp.peer_sleeps.store(1, Relaxed);
+        side.io.blocked();
+        qp.schedule_send();
+        return Some(Run::Idle);
+    }
     let mut held: Option<OwnerGuard<'_, RecvSide>> = None;
     let again = loop {
         if !fill(&mut side.requester, &mut side.io, qp) {
@@ -344,7 +351,9 @@ fn copy_chunk(
     let len = total.wrapping_sub(transfer.done).min(CHUNK);
     let at = transfer.done;
     if len > 0 {
-        if let LocalPlan::Read(_) = plan {
+        if let LocalPlan::AtomicWrite(_) = plan {
+            write_atomic(io, qp, slot, &theirs)
+        } else if let LocalPlan::Read(_) = plan {
             copy(&theirs, &own, at, len, mr::REMOTE_READ)
         } else if io.is_inline(slot) {
             copy_inline(io, slot, &theirs, at, len)
@@ -360,6 +369,15 @@ fn copy_chunk(
     }
     transfer.done = at.wrapping_add(len);
     Ok(transfer.done >= total)
+}
+
+/// Stores the 8 bytes of work request `slot` at once.
+fn write_atomic(io: &SendIo, qp: &WireQp, slot: u32, to: &End<'_>) -> Result<(), CopyFault> {
+    let mut value = [0u8; 8];
+    io.gather(qp.pd, slot, 0, &mut value)
+        .map_err(|_| CopyFault::Source)?;
+    to.store_u64(u64::from_ne_bytes(value), mr::REMOTE_WRITE)
+        .map_err(|_| CopyFault::Destination)
 }
 
 /// Copies inline data of work request `slot`.

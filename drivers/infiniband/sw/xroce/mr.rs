@@ -5,20 +5,37 @@
 //! A key is the number of the region in the upper 24 bits and a variant in the lower 8, so that a key
 //! of a region that is gone seldom fits the next one with its number. Look-ups run under RCU and take
 //! no reference: a region that is deregistered leaves the table at once, and its pages are unpinned
-//! when the last look-up that found it has ended.
+//! when the last look-up that found it has ended. A re-registration puts another region in its place.
+//! Regions for fast registration change by work requests, behind a gate of their own.
 
 use crate::limits::{
     self,
     Charge,
     Kind, //
 };
+use crate::mw;
 use crate::prelude::*;
 use crate::provider::Xroce;
+use crate::qp::request::RegPart;
 use crate::tables;
+use rdma::dm::{
+    Dm,
+    DmRegion, //
+};
+use rdma::gated::Gated;
+use rdma::mem::{
+    OnDemand,
+    PageList,
+    RingSlice, //
+};
 use rdma::mr::{
     access,
+    Advice,
+    AdvisedRange,
     CreatedMr,
     Mr,
+    Rereg,
+    SgList,
     UserRegion, //
 };
 use rdma::pd::Pd;
@@ -34,36 +51,156 @@ pub(crate) const REMOTE_READ: u32 = access::REMOTE_READ;
 /// A peer may do atomics.
 pub(crate) const REMOTE_ATOMIC: u32 = access::REMOTE_ATOMIC;
 
-/// Access flags that a region may have, besides the optional ones, which are ignored.
-const SUPPORTED: u32 =
-    access::LOCAL_WRITE | access::REMOTE_WRITE | access::REMOTE_READ | access::REMOTE_ATOMIC;
+/// Access flags that a region may have, besides the optional ones, which are ignored. Huge pages are
+/// nothing special here.
+const SUPPORTED: u32 = access::LOCAL_WRITE
+    | access::REMOTE_WRITE
+    | access::REMOTE_READ
+    | access::REMOTE_ATOMIC
+    | access::MW_BIND
+    | access::FLUSH_GLOBAL
+    | access::ZERO_BASED
+    | access::ON_DEMAND
+    | access::HUGETLB;
+
+/// Of [`WireMr::windows`]: no window can be bound any more.
+const NO_WINDOWS: u32 = 1 << 31;
 
 /// A memory region, as work requests and packets see it.
 pub(crate) struct WireMr {
-    key: u32,
     pd: u64,
+    kind: Region,
+    /// Windows that are bound to it, or [`NO_WINDOWS`].
+    windows: Atomic<u32>,
+}
+
+/// What the key of a region leads to.
+enum Region {
+    /// Memory that is the same as long as the region lives.
+    Fixed(Fixed),
+    /// Fast registration: open while it is valid.
+    Fast(Gated<Fast>),
+}
+
+/// A plain region.
+struct Fixed {
+    key: u32,
     iova: u64,
     length: u64,
     access: u32,
+    memory: Arc<Memory>,
+    /// Address of the first byte in the process.
+    start: u64,
+}
+
+/// A region for fast registration.
+struct Fast {
+    key: u32,
+    iova: u64,
+    access: u32,
+    /// The pages that were mapped last.
     memory: Memory,
-    _charge: Charge,
+}
+
+/// Offset of `len` bytes at `addr` in `length` bytes at `iova`. A length of 0 touches nothing and is
+/// inside anywhere in or at the end of it.
+fn offset(iova: u64, length: u64, addr: u64, len: u64) -> Option<u64> {
+    let offset = addr.checked_sub(iova)?;
+    let end = offset.checked_add(len)?;
+    (end <= length).then_some(offset)
 }
 
 impl WireMr {
-    /// Offset of `addr` in the region, if the key fits and `len` bytes from there are inside and may
-    /// be used so. A length of 0 touches nothing and is inside anywhere in or at the end of it.
-    fn offset(&self, key: u32, pd: u64, addr: u64, len: u64, needed: u32) -> Option<u64> {
-        if self.key != key || self.pd != pd || self.access & needed != needed {
-            return None;
+    /// Its memory is not pinned: it is used in process context, outside of RCU read sections.
+    fn sleeps(&self) -> bool {
+        match &self.kind {
+            Region::Fixed(r) => matches!(*r.memory, Memory::OnDemand(_)),
+            Region::Fast(_) => false,
         }
-        let offset = addr.checked_sub(self.iova)?;
-        let end = offset.checked_add(len)?;
-        (end <= self.length).then_some(offset)
+    }
+
+    /// Runs `f` on the memory with the offset of `addr`, if the key fits and `len` bytes from there
+    /// are inside and may be used so.
+    fn with<R>(
+        &self,
+        key: u32,
+        pd: u64,
+        addr: u64,
+        len: u64,
+        needed: u32,
+        f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        if self.pd != pd {
+            return Err(Fault);
+        }
+        match &self.kind {
+            Region::Fixed(r) => {
+                if r.key != key || r.access & needed != needed {
+                    return Err(Fault);
+                }
+                let at = offset(r.iova, r.length, addr, len).ok_or(Fault)?;
+                f(&r.memory, at)
+            }
+            Region::Fast(fast) => fast
+                .read(|r| {
+                    if r.key != key || r.access & needed != needed {
+                        return Err(Fault);
+                    }
+                    let at = offset(r.iova, r.memory.len(), addr, len).ok_or(Fault)?;
+                    f(&r.memory, at)
+                })
+                .unwrap_or(Err(Fault)),
+        }
+    }
+
+    /// Counts a window of `len` bytes at `addr` that gives `rights`, if the region admits that.
+    pub(crate) fn bind(&self, key: u32, pd: u64, addr: u64, len: u64, rights: u32) -> Result<()> {
+        let mut needed = access::MW_BIND;
+        if rights & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
+            needed |= access::LOCAL_WRITE;
+        }
+        // A window is used where nothing may sleep.
+        if self.sleeps() || matches!(self.kind, Region::Fast(_)) {
+            return Err(EINVAL);
+        }
+        self.with(key, pd, addr, len, needed, |_, _| Ok(()))?;
+        let mut now = self.windows.load(Relaxed);
+        loop {
+            if now & NO_WINDOWS != 0 {
+                return Err(EINVAL);
+            }
+            match self.windows.cmpxchg(now, now.wrapping_add(1), Full) {
+                Ok(_) => return Ok(()),
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Forgets a window that was counted.
+    pub(crate) fn unbind(&self) {
+        self.windows.fetch_sub(1, Full);
+    }
+
+    /// Waits for the use of memory that is not pinned, and ends it. Sleeps.
+    fn revoke(&self) {
+        if let Region::Fixed(r) = &self.kind {
+            if let Memory::OnDemand(memory) = &*r.memory {
+                memory.revoke();
+            }
+        }
+    }
+
+    /// Keeps windows away from now on. EBUSY when there are some.
+    fn close_windows(&self) -> Result {
+        match self.windows.cmpxchg(0, NO_WINDOWS, Full) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(EBUSY),
+        }
     }
 }
 
-/// Runs `f` on the memory that a local key names, with the offset of `addr` in it. Any context, under
-/// RCU: `f` must not sleep.
+/// Runs `f` on the memory that a local key names, with the offset of `addr` in it. Any context but
+/// hard interrupt, under RCU: `f` must not sleep.
 pub(crate) fn with_local<R>(
     lkey: u32,
     pd: u64,
@@ -76,12 +213,12 @@ pub(crate) fn with_local<R>(
     with(lkey, pd, addr, len, needed, f)
 }
 
-/// As [`with_local`], for the remote key in a packet that came to queue pair `_qpn`; `needed` is made
-/// of [`REMOTE_WRITE`], [`REMOTE_READ`], [`REMOTE_ATOMIC`].
+/// As [`with_local`], for the remote key in a packet that came to queue pair `qpn`; `needed` is made
+/// of [`REMOTE_WRITE`], [`REMOTE_READ`], [`REMOTE_ATOMIC`] and the like.
 pub(crate) fn with_remote<R>(
     rkey: u32,
     pd: u64,
-    _qpn: u32,
+    qpn: u32,
     addr: u64,
     len: u64,
     needed: u32,
@@ -90,10 +227,14 @@ pub(crate) fn with_remote<R>(
     if needed == 0 {
         return Err(Fault);
     }
+    if mw::is_window(rkey) {
+        return mw::with(rkey, pd, qpn, addr, len, needed, f);
+    }
     with(rkey, pd, addr, len, needed, f)
 }
 
-fn with<R>(
+/// As [`with_local`], for rights of `needed`.
+pub(crate) fn with<R>(
     key: u32,
     pd: u64,
     addr: u64,
@@ -101,14 +242,35 @@ fn with<R>(
     needed: u32,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let tables = tables::get().ok_or(Fault)?;
-    tables
-        .mrs
-        .with(key >> 8, |mr| {
-            let offset = mr.offset(key, pd, addr, len, needed).ok_or(Fault)?;
-            f(&mr.memory, offset)
-        })
-        .unwrap_or(Err(Fault))
+    /// What a look under RCU gives.
+    enum Found<R, F> {
+        Done(Result<R, Fault>),
+        Sleeps(F),
+    }
+    let mrs = &tables::get().ok_or(Fault)?.mrs;
+    let found = mrs.with(key >> 8, |mr| {
+        if mr.sleeps() {
+            Found::Sleeps(f)
+        } else {
+            Found::Done(mr.with(key, pd, addr, len, needed, f))
+        }
+    });
+    match found {
+        Some(Found::Done(result)) => result,
+        // By reference, since RCU readers must not sleep.
+        Some(Found::Sleeps(f)) => {
+            let mr = mrs.get(key >> 8).ok_or(Fault)?;
+            mr.with(key, pd, addr, len, needed, f)
+        }
+        None => Err(Fault),
+    }
+}
+
+/// Whether the memory that a key leads to is not pinned. Windows are not bound to such memory.
+pub(crate) fn sleeps(key: u32) -> bool {
+    tables::get()
+        .and_then(|tables| tables.mrs.with(key >> 8, |mr| mr.sleeps()))
+        .unwrap_or(false)
 }
 
 /// The access flag that a remote operation needs.
@@ -116,64 +278,163 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
     match kind {
         AccessKind::Write => REMOTE_WRITE,
         AccessKind::Read => REMOTE_READ,
+        AccessKind::Flush {
+            persistent: true, ..
+        } => access::FLUSH_PERSISTENT,
         AccessKind::Flush { .. } => access::FLUSH_GLOBAL,
     }
 }
 
-/// A peer's SEND with invalidate. Only windows of type 2 and fast registered regions can be
-/// invalidated, and the device has neither.
-pub(crate) fn remote_invalidate(_qp: &WireQp, _rkey: u32) -> Result<(), Fault> {
-    Err(Fault)
+/// Checks a FLUSH of `len` bytes at `addr`, or of the whole region, and does it: what this host wrote
+/// to memory is seen by all its CPUs and devices after a fence.
+pub(crate) fn flush(
+    rkey: u32,
+    pd: u64,
+    qpn: u32,
+    range: Option<(u64, u64)>,
+    needed: u32,
+) -> Result<(), Fault> {
+    match range {
+        Some((addr, len)) => with_remote(rkey, pd, qpn, addr, len, needed, |_, _| Ok(())),
+        None => tables::get()
+            .ok_or(Fault)?
+            .mrs
+            .with(rkey >> 8, |mr| {
+                let start = match &mr.kind {
+                    Region::Fixed(r) => r.iova,
+                    Region::Fast(fast) => fast.read(|r| r.iova).ok_or(Fault)?,
+                };
+                mr.with(rkey, pd, start, 0, needed, |_, _| Ok(()))
+            })
+            .unwrap_or(Err(Fault)),
+    }?;
+    full_fence();
+    Ok(())
+}
+
+/// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It may
+/// be closed already.
+fn invalidate_fast(key: u32, pd: u64) -> Result<(), Fault> {
+    tables::get()
+        .and_then(|tables| {
+            tables.mrs.with(key >> 8, |mr| match &mr.kind {
+                Region::Fast(fast) if mr.pd == pd => fast.write(|r, open| {
+                    if r.key == key {
+                        (false, Ok(()))
+                    } else {
+                        (open, Err(Fault))
+                    }
+                }),
+                _ => Err(Fault),
+            })
+        })
+        .unwrap_or(Err(Fault))
+}
+
+/// A LOCAL_INV work request: of a window of type 2 that is bound to the queue pair, or of a fast
+/// registered region.
+pub(crate) fn local_invalidate(qp: &WireQp, key: u32) -> Result<(), WcStatus> {
+    if mw::is_window(key) {
+        mw::invalidate(qp, key)
+    } else {
+        invalidate_fast(key, qp.pd)
+    }
+    .map_err(|_| WcStatus::MwBindErr)
+}
+
+/// A peer's SEND with invalidate, as [`local_invalidate`].
+pub(crate) fn remote_invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
+    if mw::is_window(rkey) {
+        mw::invalidate(qp, rkey)
+    } else {
+        invalidate_fast(rkey, qp.pd)
+    }
+}
+
+/// A REG_MR work request: the pages that were mapped get a key, an address and rights.
+pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> {
+    let flags = reg.access & !access::OPTIONAL;
+    if flags & !SUPPORTED != 0 || flags & access::ON_DEMAND != 0 {
+        return Err(WcStatus::MwBindErr);
+    }
+    tables::get()
+        .and_then(|tables| {
+            tables.mrs.with(reg.key >> 8, |mr| match &mr.kind {
+                Region::Fast(fast) if mr.pd == qp.pd => fast.write(|r, open| {
+                    if open {
+                        // It was not invalidated before.
+                        return (true, Err(WcStatus::MwBindErr));
+                    }
+                    r.key = reg.key;
+                    r.iova = reg.iova;
+                    r.access = flags;
+                    (true, Ok(()))
+                }),
+                _ => Err(WcStatus::MwBindErr),
+            })
+        })
+        .unwrap_or(Err(WcStatus::MwBindErr))
 }
 
 /// What ib_core's MR holds.
 pub(crate) struct MrData {
     number: u32,
+    _charge: Charge,
+}
+
+impl MrData {
+    /// Number of the region.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
 }
 
 /// The variant of the next key, so that keys of successive regions differ even with one number.
 static VARIANT: Atomic<u32> = Atomic::new(1);
 
-/// Enters a region into the table.
+/// The first key of the object with a number.
+pub(crate) fn first_key(number: u32) -> u32 {
+    number << 8 | VARIANT.fetch_add(1, Relaxed) & 0xff
+}
+
+/// Enters a region into the table. `kind` makes it of its key.
 fn publish(
     device: &Arc<WireDevice>,
     pd: u64,
-    iova: u64,
-    length: u64,
-    access: u32,
-    memory: Memory,
+    kind: impl FnOnce(u32) -> Region,
 ) -> Result<CreatedMr<MrData>> {
     let charge = Charge::new(device, Kind::Mr)?;
     let reservation = tables::tables()?.mrs.reserve()?;
     let number = reservation.id();
-    let key = number << 8 | VARIANT.fetch_add(1, Relaxed) & 0xff;
+    let key = first_key(number);
     reservation.publish(Ref::new(
         WireMr {
-            key,
             pd,
-            iova,
-            length,
-            access,
-            memory,
-            _charge: charge,
+            kind: kind(key),
+            windows: Atomic::new(0),
         },
         GFP_ACCOUNT,
     )?);
     Ok(CreatedMr {
-        data: MrData { number },
+        data: MrData {
+            number,
+            _charge: charge,
+        },
         lkey: key,
         rkey: key,
     })
 }
 
-/// `ibv_reg_mr`. EINVAL for a bad range or access, EOPNOTSUPP for access that the device has not,
-/// ENOMEM beyond RLIMIT_MEMLOCK, EFAULT for memory that is not there.
-pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<MrData>> {
-    let flags = region.access & !access::OPTIONAL;
-    if flags & !SUPPORTED != 0 {
-        return Err(eopnotsupp());
+/// Checks a range and rights that a process asks for; the rights that count, and the address of the
+/// first byte.
+fn check_user(region: &UserRegion) -> Result<(u32, u64)> {
+    let flags = check_access(region.access)?;
+    // The whole address space: only memory that is not pinned can be so large.
+    let is_implicit =
+        flags & access::ON_DEMAND != 0 && region.start == 0 && region.length == u64::MAX;
+    if is_implicit {
+        return Ok((flags, 0));
     }
-    check_access(flags)?;
     if region.length == 0 || region.length > limits::MAX_MR_SIZE {
         return Err(EINVAL);
     }
@@ -182,49 +443,257 @@ pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<
     {
         return Err(EINVAL);
     }
-    let umem = region.pin(pd)?;
-    publish(
-        &pd.device().data().wire,
-        pd.data().id(),
-        region.iova,
-        region.length,
-        flags,
-        Memory::User(umem),
-    )
+    let iova = match flags & access::ZERO_BASED {
+        0 => region.iova,
+        _ => 0,
+    };
+    Ok((flags, iova))
 }
 
-/// Remote writes and atomics write, so they want local write as well (IBTA 10.6.3.1).
-fn check_access(flags: u32) -> Result {
+/// `ibv_reg_mr`. EINVAL for a bad range or access, EOPNOTSUPP for access that the device has not,
+/// ENOMEM beyond RLIMIT_MEMLOCK, EFAULT for memory that is not there.
+pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<MrData>> {
+    let (access, iova) = check_user(region)?;
+    let memory = user_memory(pd, region, access)?;
+    publish(&pd.device().data().wire, pd.data().id(), |key| {
+        Region::Fixed(Fixed {
+            key,
+            iova,
+            length: region.length,
+            access,
+            memory,
+            start: region.start,
+        })
+    })
+}
+
+/// The memory of a region: pinned, or to be faulted in when it is used.
+fn user_memory(pd: &Pd<Xroce>, region: &UserRegion, access: u32) -> Result<Arc<Memory>> {
+    let memory = if access & access::ON_DEMAND != 0 {
+        pd.data().prepare_to_sleep(&pd.device().data().wire);
+        let writable = access::is_writing(access);
+        Memory::OnDemand(OnDemand::new(region.start, region.length, writable)?)
+    } else {
+        Memory::User(region.pin(pd)?)
+    };
+    Ok(Arc::new(memory, GFP_ACCOUNT)?)
+}
+
+/// The flags that count. Remote writes and atomics write, so they want local write as well
+/// (IBTA 10.6.3.1).
+fn check_access(flags: u32) -> Result<u32> {
+    let flags = flags & !access::OPTIONAL;
+    if flags & !SUPPORTED != 0 {
+        return Err(eopnotsupp());
+    }
     if flags & (access::REMOTE_WRITE | access::REMOTE_ATOMIC) != 0
         && flags & access::LOCAL_WRITE == 0
     {
         return Err(EINVAL);
     }
+    Ok(flags)
+}
+
+/// `ibv_rereg_mr`: other memory, rights, protection domain, or several of them. The keys stay. EBUSY
+/// while windows are bound; errors of [`reg_user`]; the region is as before then.
+pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
+    let tables = tables::tables()?;
+    let number = mr.data().number();
+    let old = tables.mrs.get(number).ok_or(EINVAL)?;
+    let Region::Fixed(fixed) = &old.kind else {
+        return Err(EINVAL);
+    };
+    let access = match change.access {
+        Some(flags) => check_access(flags)?,
+        None => fixed.access,
+    };
+    let other = match &change.memory {
+        Some(region) => {
+            let region = UserRegion { access, ..*region };
+            let (_, iova) = check_user(&region)?;
+            Some((region, iova))
+        }
+        // What was pinned to be read must be pinned again to be written.
+        None if access::is_writing(access) && !fixed.memory.is_writable() => Some((
+            UserRegion {
+                start: fixed.start,
+                length: fixed.length,
+                iova: fixed.iova,
+                access,
+            },
+            fixed.iova,
+        )),
+        None => None,
+    };
+    let (memory, start, length, iova) = match other {
+        Some((region, iova)) => (
+            user_memory(change.owner, &region, access)?,
+            region.start,
+            region.length,
+            iova,
+        ),
+        None if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND => {
+            // Pinning is no right that could be changed alone.
+            return Err(EINVAL);
+        }
+        None => (fixed.memory.clone(), fixed.start, fixed.length, fixed.iova),
+    };
+    let new = Ref::new(
+        WireMr {
+            pd: match change.pd {
+                Some(pd) => pd.data().id(),
+                None => old.pd,
+            },
+            kind: Region::Fixed(Fixed {
+                key: fixed.key,
+                iova,
+                length,
+                access,
+                memory,
+                start,
+            }),
+            windows: Atomic::new(0),
+        },
+        GFP_ACCOUNT,
+    )?;
+    old.close_windows()?;
+    let is_other = start != fixed.start || length != fixed.length || iova != fixed.iova;
+    if access & access::ON_DEMAND != 0 {
+        change
+            .owner
+            .data()
+            .prepare_to_sleep(&change.owner.device().data().wire);
+    }
+    let replaced = tables.mrs.replace(number, new);
+    if is_other {
+        old.revoke();
+    }
+    drop(old);
+    if let Some(old) = replaced {
+        Ref::retire(old);
+    }
     Ok(())
+}
+
+/// `ibv_reg_dm_mr`: addresses count from 0. EOPNOTSUPP for access that the device has not.
+pub(crate) fn reg_dm(
+    pd: &Pd<Xroce>,
+    dm: &Dm<Xroce>,
+    region: &DmRegion,
+) -> Result<CreatedMr<MrData>> {
+    let access = check_access(region.access)? & !access::ON_DEMAND;
+    let slice = RingSlice::new(dm.data().mem.clone(), region.offset, region.length)?;
+    let memory = Arc::new(Memory::Device(slice), GFP_ACCOUNT)?;
+    publish(&pd.device().data().wire, pd.data().id(), |key| {
+        Region::Fixed(Fixed {
+            key,
+            iova: 0,
+            length: region.length,
+            access,
+            memory,
+            start: 0,
+        })
+    })
 }
 
 /// The region that covers all kernel memory, for kernel users.
 pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32, memory: KernelAddr) -> Result<CreatedMr<MrData>> {
-    let flags = flags & !access::OPTIONAL;
-    if flags & !SUPPORTED != 0 {
-        return Err(eopnotsupp());
+    let access = check_access(flags)? & !access::ON_DEMAND;
+    let memory = Arc::new(Memory::Kernel(memory), GFP_KERNEL)?;
+    publish(&pd.device().data().wire, pd.data().id(), |key| {
+        Region::Fixed(Fixed {
+            key,
+            iova: 0,
+            length: u64::MAX,
+            access,
+            memory,
+            start: 0,
+        })
+    })
+}
+
+/// `ib_alloc_mr`: a region for fast registration. EINVAL for no pages or too many.
+pub(crate) fn alloc_fast(pd: &Pd<Xroce>, max_pages: u32) -> Result<CreatedMr<MrData>> {
+    if max_pages > limits::MAX_FAST_PAGES {
+        return Err(EINVAL);
     }
-    check_access(flags)?;
-    publish(
-        &pd.device().data().wire,
-        pd.data().id(),
-        0,
-        u64::MAX,
-        flags,
-        Memory::Kernel(memory),
-    )
+    let memory = Memory::Pages(PageList::new(max_pages as usize)?);
+    publish(&pd.device().data().wire, pd.data().id(), |key| {
+        Region::Fast(Gated::new(Fast {
+            key,
+            iova: 0,
+            access: 0,
+            memory,
+        }))
+    })
+}
+
+/// `ib_map_mr_sg`: the region is not valid until it is registered again.
+pub(crate) fn map(mr: &Mr<Xroce>, sg: SgList<'_, Xroce>) -> Result<u32> {
+    tables::tables()?
+        .mrs
+        .with(mr.data().number(), |wire| match &wire.kind {
+            Region::Fast(fast) => fast.write(|r, _| {
+                let mapped = match &mut r.memory {
+                    Memory::Pages(pages) => sg.collect(pages),
+                    _ => Err(EINVAL),
+                };
+                (false, mapped)
+            }),
+            Region::Fixed(_) => Err(EINVAL),
+        })
+        .unwrap_or(Err(EINVAL))
 }
 
 /// `ibv_dereg_mr`: the key is refused from now on, and when it returns nobody reads or writes the
-/// memory any more, and its pages are not charged to the process. Process context, sleeps.
+/// memory any more, and its pages are not charged to the process. EBUSY while memory windows are bound
+/// to it. Process context, sleeps.
 pub(crate) fn dereg(mr: &Mr<Xroce>) -> Result {
-    if let Some(region) = tables::get().and_then(|tables| tables.mrs.remove(mr.data().number)) {
+    let Some(tables) = tables::get() else {
+        return Ok(());
+    };
+    let number = mr.data().number();
+    tables
+        .mrs
+        .with(number, |region| region.close_windows())
+        .unwrap_or(Ok(()))?;
+    if let Some(region) = tables.mrs.remove(number) {
+        region.revoke();
         Ref::retire(region);
+    }
+    Ok(())
+}
+
+/// `ibv_advise_mr`: prefetches parts of regions that are not pinned. EFAULT for a key that is not of
+/// such a region of the protection domain, a range outside of it, or memory that is not there; EPERM
+/// for a region that may not be written so.
+pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
+    let tables = tables::tables()?;
+    for range in list {
+        let mr = tables.mrs.get(range.lkey >> 8).ok_or(EFAULT)?;
+        let Region::Fixed(region) = &mr.kind else {
+            return Err(EFAULT);
+        };
+        let Memory::OnDemand(memory) = &*region.memory else {
+            return Err(EFAULT);
+        };
+        if mr.pd != pd.data().id() || region.key != range.lkey {
+            return Err(EFAULT);
+        }
+        if advice == Advice::PrefetchWrite && region.access & access::LOCAL_WRITE == 0 {
+            return Err(EPERM);
+        }
+        let len = u64::from(range.length);
+        let at = offset(region.iova, region.length, range.addr, len).ok_or(EFAULT)?;
+        let done = match advice {
+            Advice::Prefetch => memory.prefetch(at, len, false),
+            Advice::PrefetchWrite => memory.prefetch(at, len, true),
+            // What is there is there: pages are looked up at each use.
+            Advice::PrefetchNoFault => Ok(()),
+        };
+        if wait {
+            done?;
+        }
     }
     Ok(())
 }

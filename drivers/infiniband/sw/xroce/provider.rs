@@ -4,12 +4,14 @@
 
 use crate::ah::AhData;
 use crate::cq::CqData;
+use crate::dm::DmData;
 use crate::limits::{
     self,
     Charge,
     Kind, //
 };
 use crate::mr::MrData;
+use crate::mw::MwData;
 use crate::pd::PdData;
 use crate::prelude::*;
 use crate::qp::destroy::Tgt;
@@ -20,7 +22,10 @@ use crate::{
     ah,
     counters,
     cq,
+    dm,
+    mcast,
     mr,
+    mw,
     port,
     qp,
     srq,
@@ -40,14 +45,31 @@ use rdma::{
     device::{
         device_cap,
         kernel_cap,
+        odp_cap,
         Device,
-        DeviceAttr, //
+        DeviceAttr,
+        OnDemandCaps, //
+    },
+    dm::{
+        CreatedDm,
+        Dm,
+        DmAlloc,
+        DmRegion, //
     },
     gid::Gid,
     mr::{
+        Advice,
+        AdvisedRange,
         CreatedMr,
         Mr,
+        Rereg,
+        SgList,
         UserRegion, //
+    },
+    mw::{
+        CreatedMw,
+        Mw,
+        MwType, //
     },
     pd::Pd,
     port::PortAttr,
@@ -95,6 +117,21 @@ const VENDOR_PART_ID: u32 = 0x7872;
 /// Features of the user ABI.
 const FEATURES: u64 = abi::XROCE_FEATURE_SHARED_ARM as u64 | abi::XROCE_FEATURE_AWAKE as u64;
 
+/// What one transport can do with memory that is not pinned: all that it can do.
+const DATAGRAM: u32 = odp_cap::SEND | odp_cap::RECV | odp_cap::SRQ_RECV;
+const CONNECTED: u32 = DATAGRAM | odp_cap::WRITE;
+const RELIABLE: u32 =
+    CONNECTED | odp_cap::READ | odp_cap::ATOMIC | odp_cap::FLUSH | odp_cap::ATOMIC_WRITE;
+
+/// On-demand paging.
+const ON_DEMAND: OnDemandCaps = OnDemandCaps {
+    general: odp_cap::SUPPORT | odp_cap::IMPLICIT,
+    rc: RELIABLE,
+    uc: CONNECTED,
+    ud: DATAGRAM,
+    xrc: RELIABLE & !odp_cap::RECV,
+};
+
 /// The driver.
 pub(crate) struct Xroce;
 
@@ -138,6 +175,8 @@ impl Provider for Xroce {
     type UContext = ();
     type Pd = PdData;
     type Mr = MrData;
+    type Mw = MwData;
+    type Dm = DmData;
     type Cq = CqData;
     type Srq = SrqData;
     type Qp = QpData;
@@ -161,19 +200,34 @@ impl Provider for Xroce {
                 | device_cap::CURR_QP_STATE_MOD
                 | device_cap::PORT_ACTIVE_EVENT
                 | device_cap::SYS_IMAGE_GUID
-                | device_cap::RC_RNR_NAK_GEN,
-            kernel_cap_flags: kernel_cap::LOCAL_DMA_LKEY | kernel_cap::ALLOW_USER_UNREG,
+                | device_cap::RC_RNR_NAK_GEN
+                | device_cap::SRQ_RESIZE
+                | device_cap::MEM_WINDOW
+                | device_cap::MEM_WINDOW_TYPE_2B
+                | device_cap::MEM_MGT_EXTENSIONS
+                | device_cap::FLUSH_GLOBAL
+                | device_cap::ATOMIC_WRITE,
+            kernel_cap_flags: kernel_cap::LOCAL_DMA_LKEY
+                | kernel_cap::ALLOW_USER_UNREG
+                | kernel_cap::ON_DEMAND_PAGING,
+            on_demand: ON_DEMAND,
             max_send_sge: limits::MAX_SGE,
             max_recv_sge: limits::MAX_SGE,
             max_sge_rd: limits::MAX_SGE,
             max_cq: limits::MAX_CQ,
             max_cqe: limits::MAX_CQE,
             max_mr: limits::MAX_MR,
+            max_mw: limits::MAX_MW,
+            max_dm_size: limits::MAX_DM_SIZE,
+            max_fast_reg_page_list_len: limits::MAX_FAST_PAGES,
             max_pd: limits::MAX_PD,
             max_qp_rd_atom: u32::from(limits::MAX_RD_ATOMIC),
             max_res_rd_atom: limits::MAX_QP.saturating_mul(u32::from(limits::MAX_RD_ATOMIC)),
             max_qp_init_rd_atom: u32::from(limits::MAX_INIT_RD_ATOMIC),
             atomic_hca: true,
+            max_mcast_grp: mcast::MAX_GROUPS,
+            max_mcast_qp_attach: mcast::MAX_QPS as u32,
+            max_total_mcast_qp_attach: mcast::MAX_MEMBERS as u32,
             max_ah: limits::MAX_AH,
             max_srq: limits::MAX_SRQ,
             max_srq_wr: limits::MAX_SRQ_WR,
@@ -248,6 +302,42 @@ impl Provider for Xroce {
         mr::dereg(mr)
     }
 
+    fn rereg_user_mr(mr: &Mr<Self>, change: &Rereg<'_, Self>) -> Result {
+        mr::rereg(mr, change)
+    }
+
+    fn advise_mr(pd: &Pd<Self>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
+        mr::advise(pd, advice, wait, list)
+    }
+
+    fn alloc_dm(device: &Device<Self>, alloc: &DmAlloc<'_, Self>) -> Result<CreatedDm<DmData>> {
+        dm::alloc(device, alloc)
+    }
+
+    fn reg_dm_mr(pd: &Pd<Self>, dm: &Dm<Self>, region: &DmRegion) -> Result<CreatedMr<MrData>> {
+        mr::reg_dm(pd, dm, region)
+    }
+
+    fn alloc_mr(pd: &Pd<Self>, max_pages: u32) -> Result<CreatedMr<MrData>> {
+        mr::alloc_fast(pd, max_pages)
+    }
+
+    fn map_mr_sg(mr: &Mr<Self>, sg: SgList<'_, Self>) -> Result<u32> {
+        mr::map(mr, sg)
+    }
+
+    fn alloc_mw(
+        pd: &Pd<Self>,
+        mw_type: MwType,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<CreatedMw<MwData>> {
+        mw::alloc(pd, mw_type)
+    }
+
+    fn dealloc_mw(mw: &Mw<Self>) {
+        mw::dealloc(mw);
+    }
+
     fn create_cq(
         device: &Device<Self>,
         init: &CqInitAttr,
@@ -290,9 +380,9 @@ impl Provider for Xroce {
         srq: &Srq<Self>,
         attr: &SrqAttr,
         mask: SrqAttrMask,
-        _udata: Option<&mut Udata<'_, Self>>,
+        udata: Option<&mut Udata<'_, Self>>,
     ) -> Result {
-        srq::modify(srq, attr, mask)
+        srq::modify(srq, attr, mask, udata)
     }
 
     fn query_srq(srq: &Srq<Self>) -> Result<SrqAttr> {
@@ -399,7 +489,7 @@ impl Provider for Xroce {
         wr::post_recv(queue, wr)?;
         if wire.state().is_error() {
             // Nothing else runs this side any more.
-            wire.recv_work.schedule();
+            wire.schedule_receive();
         }
         Ok(())
     }
@@ -419,5 +509,13 @@ impl Provider for Xroce {
 
     fn destroy_ah(ah: &Ah<Self>) {
         ah::destroy(ah);
+    }
+
+    fn attach_mcast(qp: &Qp<Self>, gid: &[u8; 16], _lid: u16) -> Result {
+        mcast::attach(qp, gid)
+    }
+
+    fn detach_mcast(qp: &Qp<Self>, gid: &[u8; 16], _lid: u16) -> Result {
+        mcast::detach(qp, gid)
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::prelude::*;
 use crate::qp::state::QpKind;
-use crate::{tables, tx};
+use crate::{mcast, tables, tx};
 use roce::opcode::Transport;
 use roce::ud::{pkey_matches, GSI_QPN};
 use roce::wire::{split_icrc, Packet};
@@ -30,6 +30,9 @@ impl rdma::net::Receiver for Rx {
         };
         let dst = arrived.skb.dst();
         let known = match (arrived.dest_qpn, tables::get()) {
+            (mcast::QPN, _) => arrived.deliver_to_group(&dst),
+            // Only whole groups have group addresses.
+            _ if dst.is_multicast() => None,
             (GSI_QPN, _) => tables::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
             (qpn, Some(tables)) => tables.qps.with(qpn, |qp| arrived.deliver(qp)),
             (_, None) => None,
@@ -72,6 +75,22 @@ impl Arrived {
             transport: opcode.transport,
             is_response: opcode.is_response(),
         })
+    }
+
+    /// Hands a copy of the packet to every member of the group; `None` when there are none.
+    fn deliver_to_group(self, group: &GidAddr) -> Option<()> {
+        let mut qpns = [0u32; mcast::MAX_QPS];
+        let count = mcast::members(self.ns, group, &mut qpns);
+        let tables = tables::get()?;
+        let qpns = qpns.get(..count).filter(|qpns| !qpns.is_empty())?;
+        for &qpn in qpns {
+            // A copy that there is no memory for is a lost datagram.
+            if let Some(skb) = self.skb.share() {
+                let copy = Arrived { skb, ..self };
+                tables.qps.with(qpn, |qp| copy.deliver(qp));
+            }
+        }
+        Some(())
     }
 
     /// Hands the packet to `qp`, if it may have it. The owner of the side checks the addresses.

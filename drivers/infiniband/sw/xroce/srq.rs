@@ -7,6 +7,7 @@ use crate::limits::{
     Charge,
     Kind, //
 };
+use crate::pd::WirePd;
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::qp::request::{
@@ -17,6 +18,14 @@ use crate::qp::request::{
 use crate::qp::ring::RingReader;
 use crate::tables;
 use crate::wr;
+use kernel::{
+    new_mutex,
+    sync::Mutex,
+    uaccess::{
+        UserPtr,
+        UserSlice, //
+    }, //
+};
 use rdma::srq::{
     CreatedSrq,
     Srq,
@@ -30,6 +39,7 @@ use rdma::uverbs::{
     udata::Udata, //
 };
 use rdma::wr::RecvWr;
+use zerocopy::IntoBytes;
 
 /// Why no receive was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +71,13 @@ pub(crate) struct WireSrq {
     pub(crate) srqn: u32,
     /// Protection domain of the receives, and of RDMA that names the queue.
     pub(crate) pd: u64,
+    /// The same, as an object.
+    pub(crate) wire_pd: Arc<WirePd>,
     /// Where receives complete (XRC).
     pub(crate) cq: Option<Ref<WireCq>>,
     /// Number of the XRC domain.
     pub(crate) domain: Option<u64>,
-    max_wr: u32,
+    max_wr: Atomic<u32>,
     max_sge: u32,
     kernel: Option<Arc<KernelQueue<RecvHead>>>,
     dead: Atomic<u32>,
@@ -164,8 +176,14 @@ impl Inner {
 /// What ib_core's SRQ holds.
 pub(crate) struct SrqData {
     pub(crate) wire: Ref<WireSrq>,
-    ring: Option<Arc<RingMem>>,
-    _mapping: Option<RingMapping>,
+    /// The ring of a user, which a resize replaces.
+    ring: Option<Pin<KBox<Mutex<UserRing>>>>,
+}
+
+/// The ring of a user's SRQ.
+struct UserRing {
+    mem: Arc<RingMem>,
+    _mapping: RingMapping,
 }
 
 /// `ibv_create_srq`, `ibv_create_srq_ex`. EINVAL for sizes beyond the device's.
@@ -195,7 +213,6 @@ pub(crate) fn create(
     let reservation = tables::tables()?.srqs.reserve()?;
     let srqn = reservation.id();
     let mut ring = None;
-    let mut mapping = None;
     let mut kernel = None;
     let queue = match udata {
         Some(udata) => {
@@ -207,8 +224,13 @@ pub(crate) fn create(
                 srqn,
                 reserved: 0,
             })?;
-            mapping = Some(map);
-            ring = Some(mem.clone());
+            ring = Some(KBox::pin_init(
+                new_mutex!(UserRing {
+                    mem: mem.clone(),
+                    _mapping: map,
+                }),
+                GFP_ACCOUNT,
+            )?);
             Queue::User(RingReader::new(mem, attr.max_wr, stride))
         }
         None => {
@@ -222,9 +244,10 @@ pub(crate) fn create(
         try_pin_init!(WireSrq {
             srqn,
             pd: init.pd.data().id(),
+            wire_pd: init.pd.data().wire().clone(),
             cq,
             domain,
-            max_wr: init.attr.max_wr,
+            max_wr: Atomic::new(init.attr.max_wr),
             max_sge: init.attr.max_sge,
             kernel,
             dead: Atomic::new(0),
@@ -237,23 +260,74 @@ pub(crate) fn create(
     )?;
     reservation.publish(wire.clone());
     Ok(CreatedSrq {
-        data: SrqData {
-            wire,
-            ring,
-            _mapping: mapping,
-        },
+        data: SrqData { wire, ring },
         srq_num: srqn,
     })
 }
 
-/// `ibv_modify_srq`: the limit. Resizing is not offered (IBV_DEVICE_SRQ_RESIZE is not set).
-pub(crate) fn modify(srq: &Srq<Xroce>, attr: &SrqAttr, mask: SrqAttrMask) -> Result {
-    let wire = &srq.data().wire;
-    if mask.max_wr {
+/// Gives a user's queue a ring for `max_wr` receives and tells user space about it. EINVAL when more
+/// are posted, or when there is a limit above.
+fn resize(srq: &Srq<Xroce>, max_wr: u32, udata: &mut Udata<'_, Xroce>) -> Result {
+    let data = srq.data();
+    let wire = &data.wire;
+    if max_wr == 0 || max_wr > limits::MAX_SRQ_WR {
         return Err(EINVAL);
     }
+    let entries = max_wr.checked_next_power_of_two().ok_or(EINVAL)?;
+    let request: abi::xroce_modify_srq_req = udata.read()?;
+    let address = usize::try_from(request.ring_addr).map_err(|_| EINVAL)?;
+    // One resize at a time; receives are taken meanwhile.
+    let mut user = data.ring.as_ref().ok_or(EINVAL)?.lock();
+    let stride = wr::recv_stride(wire.max_sge);
+    let mem = wr::new_ring(entries, stride)?;
+    let mapping = udata.ucontext()?.map_ring(mem.clone())?;
+    let info = wr::ring_info(&mem, &mapping, entries, stride);
+    UserSlice::new(
+        UserPtr::from_addr(address),
+        core::mem::size_of::<abi::xroce_ring_info>(),
+    )
+    .writer()
+    .write_slice(info.as_bytes())?;
+    // A look at the old ring from where it stands now; what is taken meanwhile is copied in vain.
+    let old = {
+        let inner = wire.inner.lock();
+        match &inner.queue {
+            Queue::User(ring) => ring.snapshot(),
+            Queue::Kernel(_) => return Err(EINVAL),
+        }
+    };
+    let end = old.copy_to(&mem, entries)?;
+    let mut inner = wire.inner.lock();
+    if inner.limit > entries {
+        return Err(EINVAL);
+    }
+    let Queue::User(ring) = &inner.queue else {
+        return Err(EINVAL);
+    };
+    let ring = ring.moved(mem.clone(), entries, end)?;
+    inner.queue = Queue::User(ring);
+    wire.max_wr.store(entries, Relaxed);
+    drop(inner);
+    *user = UserRing {
+        mem,
+        _mapping: mapping,
+    };
+    Ok(())
+}
+
+/// `ibv_modify_srq`: size of a user's queue, limit. EINVAL for what is out of range.
+pub(crate) fn modify(
+    srq: &Srq<Xroce>,
+    attr: &SrqAttr,
+    mask: SrqAttrMask,
+    udata: Option<&mut Udata<'_, Xroce>>,
+) -> Result {
+    let wire = &srq.data().wire;
+    if mask.max_wr {
+        resize(srq, attr.max_wr, udata.ok_or(EINVAL)?)?;
+    }
     if mask.limit {
-        if attr.limit > wire.max_wr {
+        if attr.limit > wire.max_wr.load(Relaxed) {
             return Err(EINVAL);
         }
         let reached = {
@@ -276,7 +350,7 @@ pub(crate) fn query(srq: &Srq<Xroce>) -> Result<SrqAttr> {
     }
     let limit = wire.inner.lock().limit;
     Ok(SrqAttr {
-        max_wr: wire.max_wr,
+        max_wr: wire.max_wr.load(Relaxed),
         max_sge: wire.max_sge,
         limit,
     })
@@ -293,7 +367,10 @@ pub(crate) fn destroy(srq: &Srq<Xroce>) {
         }
     }
     if let Some(ring) = &data.ring {
-        let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
+        let _ = ring
+            .lock()
+            .mem
+            .fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
     }
 }
 

@@ -7,7 +7,9 @@
 
 use crate::ah::WireAh;
 use crate::cq::WireCq;
+use crate::mcast;
 use crate::mr::WireMr;
+use crate::mw::WireMw;
 use crate::prelude::*;
 use rdma::rcu::Global;
 
@@ -16,6 +18,9 @@ use rdma::rcu::Global;
 const FIRST_QPN: u32 = 16;
 /// QP and SRQ numbers have 24 bits; the last QP number means multicast.
 const MAX_24BIT: u32 = 0x00ff_ffff;
+
+/// First number of a memory window; those of regions are below.
+pub(crate) const FIRST_MW: u32 = 1 << 23;
 
 /// All tables.
 #[pin_data]
@@ -27,15 +32,22 @@ pub(crate) struct Tables {
     /// Shared receive queues, XRC and basic, by number.
     #[pin]
     pub(crate) srqs: Table<WireSrq>,
-    /// Memory mrs and windows by the upper 24 bits of their keys.
+    /// Memory regions by the upper 24 bits of their keys.
     #[pin]
     pub(crate) mrs: Table<WireMr>,
+    /// Memory windows by the upper 24 bits of their keys, of which the highest tells them from
+    /// regions.
+    #[pin]
+    pub(crate) mws: Table<WireMw>,
     /// Address handles of user space by number.
     #[pin]
     pub(crate) ahs: Table<WireAh>,
     /// Completion queues whose events were ever held back.
     #[pin]
     pub(crate) cqs: Table<WireCq>,
+    /// Members of multicast groups.
+    #[pin]
+    pub(crate) groups: SpinLockIrq<mcast::Members>,
     /// The GSI QP of each device, by the number that it has in `qps`.
     #[pin]
     gsis: Table<WireQp>,
@@ -48,9 +60,11 @@ pub(crate) fn init() -> Result {
     TABLES.init(try_pin_init!(Tables {
         qps <- Table::new(FIRST_QPN..MAX_24BIT),
         srqs <- Table::new(1..MAX_24BIT),
-        mrs <- Table::new(1..MAX_24BIT),
+        mrs <- Table::new(1..FIRST_MW),
+        mws <- Table::new(FIRST_MW..MAX_24BIT),
         ahs <- Table::new(1..MAX_24BIT),
         cqs <- Table::new(1..MAX_24BIT),
+        groups <- new_spinlock_irq!(KVec::new(), "xroce groups"),
         gsis <- Table::new(FIRST_QPN..MAX_24BIT),
     }? Error))?;
     Ok(())

@@ -7,7 +7,7 @@
 use crate::prelude::*;
 use crate::qp::engine::{parse, Budget};
 use crate::qp::receive::RecvIo;
-use crate::qp::request::SendOp;
+use crate::qp::request::{filled, SendOp};
 use crate::qp::send::{complete, Fetched, SendIo, SendWqe};
 use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
@@ -104,9 +104,24 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
     };
     let (header, pad) = datagram.headers();
     let len = head.length as usize;
+    // What may sleep is not done under the handle's lock.
+    let early = if qp.sleeps() {
+        let Ok(mut early) = filled::<u8>(len) else {
+            return Ok(None);
+        };
+        io.gather_fetched(qp.pd, wqe, &mut early)
+            .map_err(|_| WcStatus::LocProtErr)?;
+        early
+    } else {
+        KVVec::new()
+    };
     let built = ah::with(head.ud.ah, qp.pd, |ah| {
         ah.with_route(qp.device.tunnel(), |route| {
             tx::build(route, header.as_slice(), len, usize::from(pad), |out| {
+                if !early.is_empty() {
+                    out.copy_from_slice(early.get(..out.len()).ok_or(Fault)?);
+                    return Ok(());
+                }
                 io.gather_fetched(qp.pd, wqe, out)
             })
         })
@@ -134,7 +149,8 @@ pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<RxSkb>) -
 }
 
 fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
-    if !qp.device.owns(&skb.dst()) {
+    // To a group only when it is a member, which was seen before.
+    if !skb.dst().is_multicast() && !qp.device.owns(&skb.dst()) {
         qp.device.count(Counter::Unknown, 1);
         return;
     }

@@ -11,9 +11,12 @@ use crate::limits;
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::qp::request::{
+    BindPart,
+    FlushPart,
     KernelQueue,
     RdmaPart,
     RecvHead,
+    RegPart,
     SendHead,
     SendOp,
     Sge,
@@ -42,6 +45,7 @@ pub(crate) const MAX_SEND_SLOT: usize = abi::SEND_SLOT_HDR + MAX_SGE * abi::SGE_
 pub(crate) const SEND_SLOT_FIRST: usize = abi::SEND_SLOT_ALIGN as usize;
 /// Bytes of the largest receive slot.
 pub(crate) const MAX_RECV_SLOT: usize = abi::RECV_SLOT_HDR + MAX_SGE * abi::SGE_SIZE + 16;
+const _: () = assert!(MAX_RECV_SLOT % abi::RECV_SLOT_ALIGN as usize == 0);
 /// Bytes of a receive slot to copy first.
 pub(crate) const RECV_SLOT_FIRST: usize = abi::RECV_SLOT_ALIGN as usize;
 
@@ -56,6 +60,14 @@ pub(crate) const WC_RDMA_READ: u32 = 2;
 pub(crate) const WC_COMP_SWAP: u32 = 3;
 /// Fetch and add
 pub(crate) const WC_FETCH_ADD: u32 = 4;
+/// Bind of a memory window
+pub(crate) const WC_BIND_MW: u32 = 5;
+/// Local invalidate
+pub(crate) const WC_LOCAL_INV: u32 = 6;
+/// FLUSH
+pub(crate) const WC_FLUSH: u32 = 8;
+/// Atomic write
+pub(crate) const WC_ATOMIC_WRITE: u32 = 9;
 /// Message received
 pub(crate) const WC_RECV: u32 = 128;
 /// RDMA WRITE with immediate data received
@@ -77,6 +89,11 @@ pub(crate) fn completion_opcode(op: SendOp) -> u32 {
         SendOp::Read => WC_RDMA_READ,
         SendOp::CmpSwap => WC_COMP_SWAP,
         SendOp::FetchAdd => WC_FETCH_ADD,
+        SendOp::AtomicWrite => WC_ATOMIC_WRITE,
+        SendOp::Flush => WC_FLUSH,
+        SendOp::BindMw => WC_BIND_MW,
+        SendOp::LocalInv => WC_LOCAL_INV,
+        SendOp::RegMr => verbs::wc_opcode::REG_MR,
     }
 }
 
@@ -141,8 +158,15 @@ pub(crate) fn send_slot_len(slot: &[u8], max_sge: usize) -> usize {
 fn is_allowed(kind: QpKind, op: SendOp) -> bool {
     match op {
         SendOp::Send | SendOp::SendImm => true,
-        SendOp::Write | SendOp::WriteImm => !kind.is_datagram(),
-        SendOp::SendInv | SendOp::Read | SendOp::CmpSwap | SendOp::FetchAdd => kind.is_reliable(),
+        SendOp::Write | SendOp::WriteImm | SendOp::BindMw | SendOp::LocalInv | SendOp::RegMr => {
+            !kind.is_datagram()
+        }
+        SendOp::SendInv
+        | SendOp::Read
+        | SendOp::CmpSwap
+        | SendOp::FetchAdd
+        | SendOp::AtomicWrite
+        | SendOp::Flush => kind.is_reliable(),
     }
 }
 
@@ -156,6 +180,10 @@ fn opcode(raw: u8) -> Option<SendOp> {
         abi::XROCE_WR_ATOMIC_CMP_SWAP => SendOp::CmpSwap,
         abi::XROCE_WR_ATOMIC_FETCH_ADD => SendOp::FetchAdd,
         abi::XROCE_WR_SEND_INV => SendOp::SendInv,
+        abi::XROCE_WR_LOCAL_INV => SendOp::LocalInv,
+        abi::XROCE_WR_BIND_MW => SendOp::BindMw,
+        abi::XROCE_WR_FLUSH => SendOp::Flush,
+        abi::XROCE_WR_ATOMIC_WRITE => SendOp::AtomicWrite,
         _ => return None,
     })
 }
@@ -199,8 +227,31 @@ pub(crate) fn decode_send(
             swap: u64_at(slot, at::SWAP),
         };
     }
+    match head.op {
+        SendOp::BindMw => {
+            head.rdma = RdmaPart::from_bind(&BindPart {
+                addr: u64_at(slot, at::BIND_ADDR),
+                length: u64_at(slot, at::BIND_LENGTH),
+                mr_lkey: u32_at(slot, at::BIND_MR_LKEY),
+                mw_rkey: u32_at(slot, at::BIND_MW_RKEY),
+                access: u32_at(slot, at::BIND_ACCESS),
+                new_rkey: u32_at(slot, at::BIND_NEW_RKEY),
+            });
+            return no_data(slot);
+        }
+        SendOp::LocalInv => return no_data(slot),
+        _ => {}
+    }
     if kind == QpKind::XrcIni && !roce::xrc::is_srqn(head.rdma.srqn) {
         return Err(WcStatus::LocQpOpErr);
+    }
+    if head.op == SendOp::Flush {
+        head.rdma.set_flush(FlushPart {
+            placement: u8_at(slot, at::FLUSH_TYPE),
+            level: u8_at(slot, at::FLUSH_LEVEL),
+        });
+        head.length = u32_at(slot, at::FLUSH_LENGTH);
+        return no_data(slot);
     }
     let count = u16_at(slot, at::COUNT);
     if flags & abi::SEND_INLINE != 0 {
@@ -211,10 +262,24 @@ pub(crate) fn decode_send(
     check_length(head)
 }
 
+/// Requests that carry nothing have neither list nor inline data.
+fn no_data(slot: &[u8]) -> Result<(), WcStatus> {
+    let inline = u8_at(slot, abi::send_slot::FLAGS) & abi::SEND_INLINE != 0;
+    if inline || u16_at(slot, abi::send_slot::COUNT) != 0 {
+        return Err(WcStatus::LocQpOpErr);
+    }
+    Ok(())
+}
+
 /// Inline data: of SENDs and WRITEs only, and no more than the slot has room for.
 fn decode_inline(len: u32, max_inline: u32, head: &mut SendHead) -> Result<(), WcStatus> {
     match head.op {
-        SendOp::Send | SendOp::SendImm | SendOp::SendInv | SendOp::Write | SendOp::WriteImm => {}
+        SendOp::Send
+        | SendOp::SendImm
+        | SendOp::SendInv
+        | SendOp::Write
+        | SendOp::WriteImm
+        | SendOp::AtomicWrite => {}
         _ => return Err(WcStatus::LocQpOpErr),
     }
     if len > max_inline {
@@ -239,9 +304,12 @@ fn decode_list(
     Ok(())
 }
 
-/// Atomics return 8 bytes, to an 8-byte aligned remote address.
+/// Atomics return 8 bytes, from an 8-byte aligned remote address; an atomic write brings as many.
 fn check_length(head: &SendHead) -> Result<(), WcStatus> {
-    if matches!(head.op, SendOp::CmpSwap | SendOp::FetchAdd) {
+    if matches!(
+        head.op,
+        SendOp::CmpSwap | SendOp::FetchAdd | SendOp::AtomicWrite
+    ) {
         if head.length != 8 {
             return Err(WcStatus::LocLenErr);
         }
@@ -404,7 +472,8 @@ pub(crate) fn post_send(
         SendOpcode::RdmaRead => SendOp::Read,
         SendOpcode::AtomicCmpSwap => SendOp::CmpSwap,
         SendOpcode::AtomicFetchAdd => SendOp::FetchAdd,
-        _ => return Err(EINVAL),
+        SendOpcode::LocalInv => SendOp::LocalInv,
+        SendOpcode::RegMr => SendOp::RegMr,
     };
     // Inline data of a kernel user would have to be copied now; the device says it has none.
     if !is_allowed(kind, op) || wr.inline() {
@@ -434,6 +503,17 @@ pub(crate) fn post_send(
             compare_add: atomic.compare_add,
             swap: atomic.swap,
         };
+    }
+    if op == SendOp::RegMr {
+        let reg = wr.reg().ok_or(EINVAL)?;
+        if reg.mr.data().number() != reg.key >> 8 {
+            return Err(EINVAL);
+        }
+        head.rdma = RdmaPart::from_reg(&RegPart {
+            iova: reg.iova,
+            key: reg.key,
+            access: reg.access,
+        });
     }
     if kind.is_datagram() {
         let ud = wr.ud().ok_or(EINVAL)?;

@@ -70,6 +70,42 @@ impl End<'_> {
         }
     }
 
+    /// Whether the memory at `offset` is not pinned.
+    fn sleeps(&self, offset: u32) -> bool {
+        let key = match *self {
+            End::List { sges, .. } => locate(sges, offset)
+                .and_then(|piece| sges.get(piece.index))
+                .filter(|sge| sge.kernel.is_none())
+                .map(|sge| sge.lkey),
+            End::Remote { rkey, .. } => Some(rkey),
+        };
+        key.is_some_and(mr::sleeps)
+    }
+
+    /// Reads bytes at `offset`; how many.
+    fn load(&self, offset: u32, out: &mut [u8], access: u32) -> Result<u32, Fault> {
+        self.with(
+            offset,
+            out.len() as u32,
+            false,
+            access,
+            |memory, at, len| {
+                memory.read(at, out.get_mut(..len as usize).ok_or(Fault)?)?;
+                Ok(len)
+            },
+        )
+    }
+
+    /// Stores 8 bytes at once.
+    pub(super) fn store_u64(&self, value: u64, access: u32) -> Result<(), Fault> {
+        self.with(0, 8, true, access, |memory, at, len| {
+            if len < 8 {
+                return Err(Fault);
+            }
+            memory.write_u64(at, value)
+        })
+    }
+
     /// Stores `data` at `offset`.
     pub(super) fn store(&self, offset: u32, data: &[u8], access: u32) -> Result<(), Fault> {
         let mut done = 0usize;
@@ -85,6 +121,27 @@ impl End<'_> {
     }
 }
 
+/// Copies some of `len` bytes at `offset` by way of a buffer; how many.
+fn copy_by_buffer(
+    from: &End<'_>,
+    to: &End<'_>,
+    offset: u32,
+    len: u32,
+    access: u32,
+) -> Result<u32, CopyFault> {
+    let mut buffer = [0u8; 512];
+    let piece = buffer
+        .get_mut(..(len as usize).min(512))
+        .ok_or(CopyFault::Source)?;
+    let loaded = from
+        .load(offset, piece, access)
+        .map_err(|_| CopyFault::Source)?;
+    let piece = piece.get(..loaded as usize).ok_or(CopyFault::Source)?;
+    to.store(offset, piece, access)
+        .map_err(|_| CopyFault::Destination)?;
+    Ok(loaded)
+}
+
 /// Copies `len` bytes at `offset` of `from` to the same offset of `to`. `access` is what is asked of
 /// the end that is remote.
 pub(super) fn copy(
@@ -98,6 +155,11 @@ pub(super) fn copy(
     while done < len {
         let at = offset.wrapping_add(done);
         let rest = len.wrapping_sub(done);
+        // Memory that is faulted in must not be used while other memory is.
+        if from.sleeps(at) || to.sleeps(at) {
+            done = done.wrapping_add(copy_by_buffer(from, to, at, rest, access)?.max(1));
+            continue;
+        }
         let readable = Cell::new(false);
         let copied = from.with(at, rest, false, access, |source, src, rest| {
             readable.set(true);

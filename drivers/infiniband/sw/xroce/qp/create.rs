@@ -28,6 +28,7 @@ use crate::limits::{
     Charge,
     Kind, //
 };
+use crate::pd::PdData;
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::qp::QpKind;
@@ -113,7 +114,7 @@ pub(crate) fn create(
             qpn,
             kind,
             device: wire_device,
-            pd: init.pd.ok_or(EINVAL)?.data().id(),
+            pd: Some(init.pd.ok_or(EINVAL)?.data()),
             domain: None,
             sq_sig_all: init.signal_all,
             user: is_user,
@@ -214,7 +215,7 @@ impl NewTarget {
                 qpn,
                 kind: QpKind::XrcTgt,
                 device: wire_device,
-                pd: 0,
+                pd: None,
                 domain: Some(domain),
                 sq_sig_all: false,
                 user: false,
@@ -356,7 +357,7 @@ struct Identity<'a> {
     qpn: u32,
     kind: QpKind,
     device: &'a Arc<WireDevice>,
-    pd: u64,
+    pd: Option<&'a PdData>,
     domain: Option<u64>,
     sq_sig_all: bool,
     user: bool,
@@ -402,7 +403,9 @@ fn build(
             qpn: id.qpn,
             kind: id.kind,
             device: id.device.clone(),
-            pd: id.pd,
+            pd: id.pd.map_or(0, |pd| pd.id()),
+            wire_pd: id.pd.map(|pd| pd.wire().clone()),
+            peer_sleeps: Atomic::new(0),
             domain: id.domain,
             sq_sig_all: id.sq_sig_all,
             user: id.user,

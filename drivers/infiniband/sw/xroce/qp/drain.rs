@@ -12,8 +12,8 @@ impl WireQp {
     /// owners of the two directions, so the flush itself is left to the work items.
     pub(crate) fn enter_error(&self) {
         if self.set_error() {
-            self.send_work.schedule();
-            self.recv_work.schedule();
+            self.schedule_send();
+            self.schedule_receive();
         }
     }
 

@@ -2,6 +2,12 @@
 
 //! What drives the two directions of a queue pair, and from where.
 //!
+//! Runs belong in softirq or in the process that rings the doorbell, and do not sleep. Those of a queue
+//! pair that may meet memory which is not pinned ([`WireQp::sleeps`]) are different: all that brings
+//! input only queues a work item, which runs in a kernel thread. That a queue pair is of this kind is
+//! said before such memory can be used, and a run that began before is an RCU reader which the
+//! registration waits for.
+//!
 //! Each direction is the property of whoever holds its [`Owner`]. A doorbell, a packet, a timer and
 //! a work item all do the same: they leave their input where the owner finds it (ring, backlog,
 //! clock) and kick. The run that follows looks at everything. Nobody waits for anybody, except
@@ -55,22 +61,35 @@ impl WireQp {
     /// Runs the send side, or makes its present owner run it again. Any context but NMI and hard
     /// interrupt.
     pub(crate) fn kick_send(&self) {
-        if self.run_send(&mut None) {
-            self.send_work.schedule();
+        if self.run_send(&mut None, false) {
+            self.schedule_send();
         }
     }
 
     /// Runs the receive side, or makes its present owner run it again. Any context but NMI and hard
     /// interrupt.
     pub(crate) fn kick_receive(&self) {
-        if self.run_receive(&mut None) {
-            self.recv_work.schedule();
+        if self.run_receive(&mut None, false) {
+            self.schedule_receive();
         }
     }
 
     /// Has the send side run soon. Any context: kernel users post with interrupts off.
     pub(crate) fn schedule_send(&self) {
-        self.send_work.schedule();
+        if self.sleeps() {
+            self.send_work.schedule_process();
+        } else {
+            self.send_work.schedule();
+        }
+    }
+
+    /// Has the receive side run soon. Any context.
+    pub(crate) fn schedule_receive(&self) {
+        if self.sleeps() {
+            self.recv_work.schedule_process();
+        } else {
+            self.recv_work.schedule();
+        }
     }
 
     /// A user's doorbell: runs the send side in the caller, for as long as there is work and no
@@ -80,41 +99,75 @@ impl WireQp {
         if self.state().is_error() {
             self.kick_receive();
         }
-        while self.run_send(&mut None) {
+        while self.run_send(&mut None, false) {
             if rdma::work::signal_pending() {
-                self.send_work.schedule();
+                self.schedule_send();
                 return;
             }
             rdma::work::cond_resched();
         }
     }
 
+    /// Whether a run must not begin here, but in a kernel thread. A QP that was reset uses no memory.
+    fn is_for_thread(&self) -> bool {
+        self.sleeps() && self.state() != QpState::Reset
+    }
+
     /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
-    /// verified response, is taken unless somebody else owns the side.
-    fn run_send(&self, packet: &mut Option<RxSkb>) -> bool {
+    /// verified response, is taken unless somebody else owns the side. `thread`: the caller is a
+    /// kernel thread that may sleep.
+    fn run_send(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
         kick(&self.send, |side: &mut SendSide| {
-            side.run(self, packet.take())
+            if thread {
+                return side.run(self, packet.take());
+            }
+            let rcu = rdma::rcu::read_lock();
+            if self.is_for_thread() {
+                if let Some(packet) = packet.take() {
+                    self.leave(&self.responses, packet);
+                }
+                self.send_work.schedule_process();
+                return Run::Idle;
+            }
+            let run = side.run(self, packet.take());
+            drop(rcu);
+            run
         })
     }
 
     /// As [`WireQp::run_send`], for the receive side and a verified request.
-    fn run_receive(&self, packet: &mut Option<RxSkb>) -> bool {
+    fn run_receive(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
         kick(&self.recv, |side: &mut RecvSide| {
-            side.run(self, packet.take())
+            if thread {
+                return side.run(self, packet.take());
+            }
+            let rcu = rdma::rcu::read_lock();
+            if self.is_for_thread() {
+                if let Some(packet) = packet.take() {
+                    self.leave(&self.requests, packet);
+                }
+                self.recv_work.schedule_process();
+                return Run::Idle;
+            }
+            let run = side.run(self, packet.take());
+            drop(rcu);
+            run
         })
     }
 
     /// Hands a verified response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: RxSkb) {
-        if self.hand_over(&self.responses, packet, |packet| self.run_send(packet)) {
-            self.send_work.schedule();
+        let run = |packet: &mut Option<RxSkb>| self.run_send(packet, false);
+        if self.hand_over(&self.responses, packet, run) {
+            self.schedule_send();
         }
     }
 
     /// Hands a verified request packet to the responder. Softirq.
     pub(crate) fn request(&self, packet: RxSkb) {
-        if self.hand_over(&self.requests, packet, |packet| self.run_receive(packet)) {
-            self.recv_work.schedule();
+        let run = |packet: &mut Option<RxSkb>| self.run_receive(packet, false);
+        if self.hand_over(&self.requests, packet, run) {
+            self.schedule_receive();
         }
     }
 
@@ -142,21 +195,29 @@ impl WireQp {
         }
     }
 
-    /// Callback of the QP's timer and of its send work; `qpn` is their cookie. Softirq.
+    /// Callback of the QP's timer and of its send work; `qpn` is their cookie. Softirq, or a thread.
     pub(crate) fn on_send_work(qpn: u64) {
-        with_qp(qpn, |qp| qp.kick_send());
+        let Some(qp) = find(qpn) else {
+            return;
+        };
+        if qp.run_send(&mut None, !rdma::work::in_softirq()) {
+            qp.schedule_send();
+        }
     }
 
-    /// Callback of the QP's receive work and of the timer that paces it. Softirq.
+    /// Callback of the QP's receive work and of the timer that paces it. Softirq, or a thread.
     pub(crate) fn on_recv_work(qpn: u64) {
-        with_qp(qpn, |qp| qp.kick_receive());
+        let Some(qp) = find(qpn) else {
+            return;
+        };
+        if qp.run_receive(&mut None, !rdma::work::in_softirq()) {
+            qp.schedule_receive();
+        }
     }
 }
 
-fn with_qp(qpn: u64, f: impl FnOnce(&WireQp)) {
-    if let (Ok(qpn), Some(tables)) = (u32::try_from(qpn), tables::get()) {
-        tables.qps.with(qpn, f);
-    }
+fn find(qpn: u64) -> Option<Ref<WireQp>> {
+    tables::get()?.qps.get(u32::try_from(qpn).ok()?)
 }
 
 /// Kicks a side for at most [`MAX_ROUNDS`] runs; true when work is left that nobody will do unless

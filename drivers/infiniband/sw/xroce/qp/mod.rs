@@ -20,6 +20,7 @@ pub(crate) mod send;
 pub(crate) mod state;
 
 use crate::limits::Charge;
+use crate::pd::WirePd;
 use crate::prelude::*;
 use kernel::sync::Mutex;
 use rdma::qp::{
@@ -48,6 +49,10 @@ pub(crate) struct WireQp {
     pub(crate) device: Arc<WireDevice>,
     /// Number of its protection domain; 0, which is none, for XRC_TGT.
     pub(crate) pd: u64,
+    /// The same, as an object; an XRC_TGT has none.
+    pub(crate) wire_pd: Option<Arc<WirePd>>,
+    /// A peer on this host uses memory that is not pinned.
+    pub(crate) peer_sleeps: Atomic<u32>,
     /// Number of its XRC domain (XRC_TGT).
     pub(crate) domain: Option<u64>,
     /// Every send work request completes with a completion.
@@ -146,6 +151,19 @@ impl WireQp {
                 Ok(_) => return true,
                 Err(other) => now = other,
             }
+        }
+    }
+
+    /// Its runs may meet memory that is not pinned, so they belong in process context. Any context.
+    pub(crate) fn sleeps(&self) -> bool {
+        match &self.wire_pd {
+            Some(pd) => {
+                pd.sleeps()
+                    || self.srq.as_ref().is_some_and(|srq| srq.wire_pd.sleeps())
+                    || self.peer_sleeps.load(Relaxed) != 0
+            }
+            // Which SRQ a packet names is not known before it comes.
+            None => self.device.sleeps().get(),
         }
     }
 

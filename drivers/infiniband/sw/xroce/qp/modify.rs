@@ -95,9 +95,13 @@ fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
         | access::REMOTE_WRITE
         | access::REMOTE_READ
         | access::REMOTE_ATOMIC
-        // Programs ask for all that exists; a FLUSH is refused when it comes.
         | access::FLUSH_GLOBAL
         | access::FLUSH_PERSISTENT
+        | access::MW_BIND
+        // What programs copy from the flags of their regions means nothing here.
+        | access::ON_DEMAND
+        | access::ZERO_BASED
+        | access::HUGETLB
         | access::OPTIONAL;
     let bad = has(Mask::PORT) && attr.port != PORT
         || has(Mask::PKEY_INDEX) && attr.pkey_index != 0
@@ -248,7 +252,7 @@ fn access_of(flags: u32) -> Access {
         remote_write: flags & access::REMOTE_WRITE != 0,
         remote_read: flags & access::REMOTE_READ != 0,
         remote_atomic: flags & access::REMOTE_ATOMIC != 0,
-        ..Access::default()
+        flush: flags & (access::FLUSH_GLOBAL | access::FLUSH_PERSISTENT) != 0,
     }
 }
 

@@ -43,6 +43,53 @@ pub(crate) enum SendOp {
     CmpSwap,
     /// Fetch and add of 8 bytes.
     FetchAdd,
+    /// Write of 8 bytes at once.
+    AtomicWrite,
+    /// FLUSH of remote memory.
+    Flush,
+    /// Bind of a memory window, see [`BindPart`].
+    BindMw,
+    /// Invalidation of the local key `imm`.
+    LocalInv,
+    /// Fast registration, see [`RegPart`]. Kernel users only.
+    RegMr,
+}
+
+/// What a bind names.
+#[derive(Clone, Copy)]
+pub(crate) struct BindPart {
+    /// First byte, as the region is addressed.
+    pub(crate) addr: u64,
+    /// Bytes; 0 unbinds a window of type 1.
+    pub(crate) length: u64,
+    /// Local key of the region.
+    pub(crate) mr_lkey: u32,
+    /// Present key of the window.
+    pub(crate) mw_rkey: u32,
+    /// `IB_ACCESS_*` flags.
+    pub(crate) access: u32,
+    /// Key from now on.
+    pub(crate) new_rkey: u32,
+}
+
+/// What a fast registration names.
+#[derive(Clone, Copy)]
+pub(crate) struct RegPart {
+    /// Address of the first byte.
+    pub(crate) iova: u64,
+    /// Key from now on.
+    pub(crate) key: u32,
+    /// `IB_ACCESS_*` flags.
+    pub(crate) access: u32,
+}
+
+/// What a FLUSH names besides the range.
+#[derive(Clone, Copy)]
+pub(crate) struct FlushPart {
+    /// Placement type bits.
+    pub(crate) placement: u8,
+    /// Selectivity level.
+    pub(crate) level: u8,
 }
 
 /// The RDMA part of a send work request.
@@ -58,6 +105,63 @@ pub(crate) struct RdmaPart {
     pub(crate) compare_add: u64,
     /// New value of a compare and swap.
     pub(crate) swap: u64,
+}
+
+/// Local work and FLUSH are rare, and every queue has room for many requests: what they name is kept
+/// in the fields that they do not use.
+impl RdmaPart {
+    /// Keeps the operands of a bind.
+    pub(crate) fn from_bind(bind: &BindPart) -> Self {
+        RdmaPart {
+            remote_addr: bind.addr,
+            rkey: bind.mr_lkey,
+            srqn: bind.mw_rkey,
+            compare_add: bind.length,
+            swap: u64::from(bind.access) << 32 | u64::from(bind.new_rkey),
+        }
+    }
+
+    /// The operands of a bind.
+    pub(crate) fn bind(&self) -> BindPart {
+        BindPart {
+            addr: self.remote_addr,
+            length: self.compare_add,
+            mr_lkey: self.rkey,
+            mw_rkey: self.srqn,
+            access: (self.swap >> 32) as u32,
+            new_rkey: self.swap as u32,
+        }
+    }
+
+    /// Keeps the operands of a fast registration.
+    pub(crate) fn from_reg(reg: &RegPart) -> Self {
+        RdmaPart {
+            remote_addr: reg.iova,
+            rkey: reg.key,
+            srqn: reg.access,
+            ..RdmaPart::default()
+        }
+    }
+
+    /// The operands of a fast registration.
+    pub(crate) fn reg(&self) -> RegPart {
+        RegPart {
+            iova: self.remote_addr,
+            key: self.rkey,
+            access: self.srqn,
+        }
+    }
+
+    /// Keeps what is special about a FLUSH.
+    pub(crate) fn set_flush(&mut self, flush: FlushPart) {
+        self.swap = u64::from(u16::from_ne_bytes([flush.placement, flush.level]));
+    }
+
+    /// What is special about a FLUSH.
+    pub(crate) fn flush(&self) -> FlushPart {
+        let [placement, level] = (self.swap as u16).to_ne_bytes();
+        FlushPart { placement, level }
+    }
 }
 
 /// The datagram part of a send work request.
@@ -84,7 +188,7 @@ pub(crate) struct SendHead {
     pub(crate) solicited: bool,
     /// Wait for earlier READs and atomics.
     pub(crate) fence: bool,
-    /// Immediate data as the verbs carry it (big-endian bits), or the remote key to invalidate.
+    /// Immediate data as the verbs carry it (big-endian bits), or the key to invalidate.
     pub(crate) imm: u32,
     /// RDMA and atomics.
     pub(crate) rdma: RdmaPart,

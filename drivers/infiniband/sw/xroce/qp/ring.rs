@@ -7,6 +7,7 @@
 //! one thing it reads repeatedly is the producer index, which it checks each time.
 
 use crate::prelude::*;
+use crate::wr;
 
 /// A ring that says something impossible: its queue pair goes to the error state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +123,51 @@ impl RingReader {
     /// Ends what [`RingReader::set_flush`] began.
     pub(crate) fn clear_flush(&self) {
         let _ = self.mem.fetch_and(abi::RING_KERNEL_FLAGS, !abi::RING_FLUSH);
+    }
+
+    /// Copies what user space has filled and the kernel has not copied to another ring, under the same
+    /// indices; returns the index behind it. EINVAL when that ring is too small. The kernel may take
+    /// slots meanwhile.
+    pub(crate) fn copy_to(&self, mem: &RingMem, entries: u32) -> Result<u32> {
+        let count = self.available().map_err(|_| EINVAL)?;
+        if count > entries {
+            return Err(EINVAL);
+        }
+        let end = self.next.wrapping_add(count);
+        let mut bytes = [0u8; wr::MAX_RECV_SLOT];
+        let slot = bytes.get_mut(..self.stride as usize).ok_or(EINVAL)?;
+        let mut index = self.next;
+        while index != end {
+            self.mem.copy_out(self.slot_offset(index), slot)?;
+            let to = index & entries.wrapping_sub(1);
+            let at = (to as usize)
+                .wrapping_mul(self.stride as usize)
+                .wrapping_add(abi::RING_HDR_SIZE);
+            mem.copy_in(at, slot)?;
+            index = index.wrapping_add(1);
+        }
+        Ok(end)
+    }
+
+    /// A second reader of the ring as it stands now, to look at what is in it.
+    pub(crate) fn snapshot(&self) -> Self {
+        RingReader {
+            mem: self.mem.clone(),
+            ..*self
+        }
+    }
+
+    /// A reader of another ring that goes on where this one stands, up to index `end`.
+    pub(crate) fn moved(&self, mem: Arc<RingMem>, entries: u32, end: u32) -> Result<Self> {
+        mem.store_release(abi::RING_USER_INDEX, end)?;
+        mem.store_release(abi::RING_KERNEL_INDEX, self.next)?;
+        Ok(RingReader {
+            mem,
+            entries,
+            stride: self.stride,
+            next: self.next,
+            published: self.next,
+        })
     }
 
     /// Starts from an empty ring, as after a move to the reset state: what user space has posted

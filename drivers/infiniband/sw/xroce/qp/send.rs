@@ -316,7 +316,11 @@ fn to_requester(wqe: &SendWqe) -> SendWr {
         SendOp::Read => Op::Read,
         SendOp::CmpSwap => Op::CmpSwap,
         SendOp::FetchAdd => Op::FetchAdd,
+        SendOp::AtomicWrite => Op::AtomicWrite,
+        SendOp::Flush => Op::Flush,
+        SendOp::BindMw | SendOp::LocalInv | SendOp::RegMr => Op::Local,
     };
+    let flush = head.rdma.flush();
     SendWr {
         wr_id: head.wr_id,
         op,
@@ -331,6 +335,8 @@ fn to_requester(wqe: &SendWqe) -> SendWr {
         srqn: head.rdma.srqn,
         compare_add: head.rdma.compare_add,
         swap: head.rdma.swap,
+        flush_placement: flush.placement,
+        flush_level: flush.level,
         ..SendWr::default()
     }
 }

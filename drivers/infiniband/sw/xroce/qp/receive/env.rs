@@ -8,8 +8,8 @@ use crate::prelude::*;
 use crate::tx::{self, Path};
 use crate::{access, mr, wr};
 use roce::responder::{
-    AtomicOp, QpEvent as ResponderEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
-    ResponderEnv, ScatterError,
+    AccessKind, AtomicOp, QpEvent as ResponderEvent, ReceiveError, RecvCompletion, RecvOp,
+    RemoteAccess, ResponderEnv, ScatterError,
 };
 use roce::wire::HeaderBuf;
 
@@ -66,15 +66,16 @@ impl ResponderEnv for RecvEnv<'_> {
     }
 
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), WireFault> {
-        self.with_remote(
-            a.srqn,
-            a.rkey,
-            a.va,
-            u64::from(a.len),
-            mr::access_of(a.kind),
-            |_, _| Ok(()),
-        )
-        .map_err(wire_fault)
+        let access = mr::access_of(a.kind);
+        let len = u64::from(a.len);
+        if let AccessKind::Flush { whole_region, .. } = a.kind {
+            let range = (!whole_region).then_some((a.va, len));
+            return remote_pd(self.qp, a.srqn)
+                .and_then(|pd| mr::flush(a.rkey, pd, self.qp.qpn, range, access))
+                .map_err(wire_fault);
+        }
+        self.with_remote(a.srqn, a.rkey, a.va, len, access, |_, _| Ok(()))
+            .map_err(wire_fault)
     }
 
     fn remote_write(

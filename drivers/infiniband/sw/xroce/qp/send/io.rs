@@ -2,10 +2,10 @@
 
 //! Where send work requests come from, where their data are, and what becomes of their slots.
 
-use super::super::request::{filled, KernelQueue, SendHead, Sge};
+use super::super::request::{filled, KernelQueue, SendHead, SendOp, Sge};
 use super::super::ring::{CorruptRing, RingReader};
 use crate::prelude::*;
-use crate::{access, local, wr};
+use crate::{access, local, mr, mw, wr};
 use roce::requester::{RequesterEnv, RequesterStats, SendCompletion};
 
 /// Where send work requests come from.
@@ -335,12 +335,19 @@ impl RequesterEnv for SendEnv<'_> {
     }
 
     fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
-        // Only broken requests are done locally: the device has no windows and no keys that could be
-        // invalidated.
-        let wqe = self.io.wqes.get(slot as usize);
-        Err(wqe
-            .and_then(|wqe| wqe.broken)
-            .unwrap_or(WcStatus::LocQpOpErr))
+        let Some(wqe) = self.io.wqes.get(slot as usize) else {
+            return Err(WcStatus::LocQpOpErr);
+        };
+        if let Some(status) = wqe.broken {
+            return Err(status);
+        }
+        let head = &wqe.head;
+        match head.op {
+            SendOp::BindMw => mw::bind(self.qp, &head.rdma.bind()),
+            SendOp::LocalInv => mr::local_invalidate(self.qp, head.imm),
+            SendOp::RegMr => mr::fast_register(self.qp, &head.rdma.reg()),
+            _ => Err(WcStatus::LocQpOpErr),
+        }
     }
 
     fn fatal(&mut self) {

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Data that many read from any context and that can be taken away from all of them at once.
+//!
+//! A key that is invalidated must not be in use any more when the invalidation completes: a kernel
+//! user frees the pages then. RCU would let readers finish too late, and a lock would have to be
+//! held while data are copied, two of them when both ends of a copy are such keys.
+
+use core::{
+    cell::UnsafeCell,
+    hint,
+    sync::atomic::{
+        AtomicU32,
+        Ordering, //
+    },
+};
+
+use crate::bindings;
+
+/// Readers are let in.
+const OPEN: u32 = 1 << 0;
+/// Somebody changes the data, or waits for the readers to do so.
+const WRITING: u32 = 1 << 1;
+/// One reader.
+const READER: u32 = 1 << 2;
+
+/// Data behind a gate.
+///
+/// [`read`](Self::read) never waits and may be nested, with the same or with other gates.
+/// [`write`](Self::write) closes the gate, and waits for those who are inside: they keep softirq off
+/// their CPU, so they are on other CPUs, running, and soon done.
+pub struct Gated<T> {
+    state: AtomicU32,
+    data: UnsafeCell<T>,
+}
+
+// SAFETY: Readers share `&T` (whence `Sync`), a writer has `&mut T` (whence `Send`).
+unsafe impl<T: Send + Sync> Sync for Gated<T> {}
+
+/// Keeps softirq off this CPU.
+struct NoSoftirq;
+
+impl NoSoftirq {
+    fn new() -> Self {
+        // SAFETY: Undone by the drop, on the same CPU.
+        unsafe { bindings::xrdma_bh_disable() };
+        Self
+    }
+}
+
+impl Drop for NoSoftirq {
+    fn drop(&mut self) {
+        // SAFETY: Disabled by `new`.
+        unsafe { bindings::xrdma_bh_enable() };
+    }
+}
+
+impl<T> Gated<T> {
+    /// Data behind a closed gate.
+    pub const fn new(data: T) -> Self {
+        Self {
+            state: AtomicU32::new(0),
+            data: UnsafeCell::new(data),
+        }
+    }
+
+    /// Runs `f` on the data if the gate is open. Process context or softirq; `f` must not sleep, and
+    /// must not write the same data.
+    #[inline]
+    pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
+        let softirq = NoSoftirq::new();
+        let before = self.state.fetch_add(READER, Ordering::Acquire);
+        let result = if before & OPEN != 0 {
+            // SAFETY: The gate was open when we were counted, and whoever closes it touches the data
+            // only when we are not counted any more.
+            Some(f(unsafe { &*self.data.get() }))
+        } else {
+            None
+        };
+        self.state.fetch_sub(READER, Ordering::Release);
+        drop(softirq);
+        result
+    }
+
+    /// Closes the gate, waits for the readers, and runs `f` on the data; it is told whether the gate
+    /// was open and says whether it shall be. Process context or softirq, not from within
+    /// [`read`](Self::read) of the same data; `f` must not sleep.
+    pub fn write<R>(&self, f: impl FnOnce(&mut T, bool) -> (bool, R)) -> R {
+        let softirq = NoSoftirq::new();
+        let mut before = self.state.load(Ordering::Relaxed);
+        loop {
+            if before & WRITING != 0 {
+                hint::spin_loop();
+                before = self.state.load(Ordering::Relaxed);
+                continue;
+            }
+            match self.state.compare_exchange_weak(
+                before,
+                before & !OPEN | WRITING,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => break,
+                Err(now) => before = now,
+            }
+        }
+        while self.state.load(Ordering::Acquire) & !(OPEN | WRITING) != 0 {
+            hint::spin_loop();
+        }
+        // SAFETY: We have the only WRITING, and no reader is inside: those that were counted since
+        // found the gate closed.
+        let (open, result) = f(unsafe { &mut *self.data.get() }, before & OPEN != 0);
+        // Readers come and go meanwhile, so only these bits change.
+        self.state.fetch_xor(
+            if open { OPEN | WRITING } else { WRITING },
+            Ordering::Release,
+        );
+        drop(softirq);
+        result
+    }
+}
