@@ -207,6 +207,12 @@ pub struct CreateSrqResp {
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
+pub struct ModifySrqReq {
+    pub ring_addr: u64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
 pub struct CreateQpReq {
     pub flags: u32,
     pub reserved: u32,
@@ -229,6 +235,11 @@ pub struct CreateAhResp {
 }
 
 pub const TGT_OPEN: u32 = 0x0054_4754;
+
+/// Where the mmap offsets of device memory begin.
+pub const DM_MMAP_BASE: u64 = 1 << 43;
+/// Bytes of device memory that one allocation can have.
+pub const DM_MAX_SIZE: u64 = 1 << 20;
 
 /// Highest XRC SRQ number: they have 24 bits on the wire.
 pub const MAX_SRQN: u32 = 0x00ff_ffff;
@@ -399,6 +410,8 @@ mod tests {
                 "O(rcv_qp_attr, dest.port_num)",
                 (offset_of!(RcvQpAttr, dest) + offset_of!(RcvQpDest, port_num)) as u64,
             ),
+            ("XROCE_DM_MMAP_BASE", DM_MMAP_BASE),
+            ("XROCE_DM_MAX_SIZE", DM_MAX_SIZE),
             ("H(user_index)", RING_USER_INDEX as u64),
             ("H(arm)", RING_ARM as u64),
             ("H(kernel_index)", RING_KERNEL_INDEX as u64),
@@ -433,6 +446,7 @@ mod tests {
             ("O(cqe, tm_tag)", offset_of!(Cqe, tm_tag) as u64),
             ("Z(create_qp_resp)", size_of::<CreateQpResp>() as u64),
             ("Z(create_srq_resp)", size_of::<CreateSrqResp>() as u64),
+            ("Z(modify_srq_req)", size_of::<ModifySrqReq>() as u64),
             ("Z(create_cq_req)", size_of::<CreateCqReq>() as u64),
             ("Z(create_ah_resp)", size_of::<CreateAhResp>() as u64),
             (

@@ -145,6 +145,65 @@ pub unsafe extern "C" fn alloc_context(
     object(unsafe { open(layout, device, cmd_fd) })
 }
 
+/// # Safety
+///
+/// As [`import_context`].
+unsafe fn import(layout: &Layout, device: *mut IbvDevice, fd: c_int) -> Result<*mut VerbsContext> {
+    // SAFETY: as in `open`.
+    let base = unsafe {
+        cmd::_verbs_init_and_alloc_context(
+            device,
+            fd,
+            layout.context_head + size_of::<Context>(),
+            core::ptr::null_mut(),
+            abi::DRIVER_ID,
+        )
+    };
+    if base.is_null() {
+        return Err(ENOMEM);
+    }
+    let verbs = base.cast::<VerbsContext>();
+    // SAFETY: our part starts where libibverbs' head ends, with its context.
+    let context = unsafe { base.cast::<u8>().add(layout.context_head) };
+    // SAFETY: initialised above; no driver attributes.
+    match check(unsafe { cmd::ibv_cmd_query_context(context.cast(), core::ptr::null_mut()) }) {
+        Ok(()) => {
+            // SAFETY: nobody else knows the memory yet.
+            unsafe {
+                // Whoever opened the device has agreed with the kernel on the
+                // ABI, and the kernel offers every feature to all.
+                (*context.cast::<Context>()).features = FEATURES;
+                cmd::verbs_set_ops(verbs, layout.ops());
+            }
+            Ok(verbs)
+        }
+        Err(e) => {
+            // SAFETY: as in `open`.
+            unsafe {
+                cmd::verbs_uninit_context(verbs);
+                sys::c_free(base);
+            }
+            Err(e)
+        }
+    }
+}
+
+/// `import_context`: ibv_import_device(3). Takes over `cmd_fd` in any case.
+///
+/// # Safety
+///
+/// Called by libibverbs with a device of ours and a file on which it is open.
+pub unsafe extern "C" fn import_context(
+    device: *mut IbvDevice,
+    cmd_fd: c_int,
+) -> *mut VerbsContext {
+    let Some(layout) = layout::get() else {
+        return object(Err(EPROTO));
+    };
+    // SAFETY: as the caller says.
+    object(unsafe { import(layout, device, cmd_fd) })
+}
+
 /// `free_context`: ibv_close_device(3).
 ///
 /// # Safety

@@ -80,6 +80,23 @@ pub unsafe extern "C" fn query_port(
     unsafe { cmd::ibv_cmd_query_port(context, port, attr, cmd.ptr(), 4 * size::QUERY_PORT) }
 }
 
+/// ibv_query_port_speed(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with an open context and room for the answer.
+pub unsafe extern "C" fn query_port_speed(
+    context: *mut IbvContext,
+    port: u32,
+    speed: *mut u64,
+) -> c_int {
+    match cmd::query_port_speed() {
+        // SAFETY: passed on.
+        Some(query) => unsafe { query(context, port, speed) },
+        None => status(Err(sys::EOPNOTSUPP)),
+    }
+}
+
 /// ibv_query_rt_values_ex(3): the clock that stamps completions, as
 /// nanoseconds in `tv_nsec` alone, which is how raw clocks are reported.
 ///

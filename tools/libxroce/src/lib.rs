@@ -21,6 +21,7 @@ mod ah;
 mod context;
 mod cq;
 mod device;
+mod dm;
 mod doorbell;
 mod dv;
 mod ioctl;

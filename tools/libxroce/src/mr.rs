@@ -10,14 +10,15 @@ use crate::verbs::{IbvMr, IbvPd, IbvSge, VerbsMr};
 /// `IBV_REREG_MR_ERR_CMD`: the kernel refused; the region may be lost.
 const REREG_ERR_CMD: c_int = -4;
 
-fn new() -> *mut VerbsMr {
+/// A place for a region.
+pub fn new() -> *mut VerbsMr {
     // SAFETY: integers and raw pointers only: all zero is valid.
     let mr: VerbsMr = unsafe { core::mem::zeroed() };
     Box::into_raw(Box::new(mr))
 }
 
 /// Result of a registration: the region, or NULL with errno set.
-fn finish(mr: *mut VerbsMr, ret: c_int) -> *mut IbvMr {
+pub fn finish(mr: *mut VerbsMr, ret: c_int) -> *mut IbvMr {
     object(check(ret).map(|()| mr.cast()).inspect_err(|_| {
         // SAFETY: from `new`, and nobody else knows it.
         drop(unsafe { Box::from_raw(mr) });
@@ -140,6 +141,28 @@ pub unsafe extern "C" fn dereg_mr(mr: *mut VerbsMr) -> c_int {
         drop(unsafe { Box::from_raw(mr) });
     }
     ret
+}
+
+/// ibv_import_mr(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with a live PD of an imported context.
+pub unsafe extern "C" fn import_mr(pd: *mut IbvPd, handle: u32) -> *mut IbvMr {
+    let mr = new();
+    // SAFETY: `mr` is ours.
+    let ret = unsafe { cmd::ibv_cmd_query_mr(pd, mr, handle) };
+    finish(mr, ret)
+}
+
+/// ibv_unimport_mr(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with a region from [`import_mr`].
+pub unsafe extern "C" fn unimport_mr(mr: *mut IbvMr) {
+    // SAFETY: from `new`; the caller may not use it again.
+    drop(unsafe { Box::from_raw(mr.cast::<VerbsMr>()) });
 }
 
 /// ibv_advise_mr(3)

@@ -1,11 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Protection domains.
+//! Protection domains, parent domains and thread domains.
+//!
+//! A parent domain is a name for a PD: the kernel knows only the PD. Its
+//! allocators are never called, because every buffer that the kernel shares
+//! with the process is the kernel's. A thread domain promises that one thread
+//! uses what is made with it; nothing here is faster for that.
 
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::sys::{check, object};
+use crate::sys::{check, object, status, Errno, Result, EBUSY, EINVAL, EOPNOTSUPP};
 use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvContext, IbvPd};
+use crate::verbs::{
+    IbvContext, IbvParentDomainInitAttr, IbvPd, IbvTd, IbvTdInitAttr, IBV_PARENT_DOMAIN_ATTRS,
+};
+
+/// A PD, or a parent domain of one.
+#[repr(C)]
+struct Pd {
+    /// Must come first.
+    base: IbvPd,
+    /// The PD that this is a parent domain of; NULL for a PD.
+    of: *mut Pd,
+    /// The thread domain that it was made with, or NULL.
+    td: *mut Td,
+    /// Parent domains of this PD.
+    parents: AtomicU32,
+}
+
+/// A thread domain.
+#[repr(C)]
+struct Td {
+    /// Must come first.
+    base: IbvTd,
+    /// Parent domains that were made with it.
+    users: AtomicU32,
+}
+
+fn new(context: *mut IbvContext, handle: u32) -> *mut Pd {
+    Box::into_raw(Box::new(Pd {
+        base: IbvPd { context, handle },
+        of: core::ptr::null_mut(),
+        td: core::ptr::null_mut(),
+        parents: AtomicU32::new(0),
+    }))
+}
 
 /// ibv_alloc_pd(3)
 ///
@@ -13,37 +52,151 @@ use crate::verbs::{IbvContext, IbvPd};
 ///
 /// Called by libibverbs with an open context.
 pub unsafe extern "C" fn alloc_pd(context: *mut IbvContext) -> *mut IbvPd {
-    let pd = Box::into_raw(Box::new(IbvPd { context, handle: 0 }));
+    let pd = new(context, 0);
     let mut cmd = Buffer::<{ size::ALLOC_PD }, ()>::new(());
     let mut resp = Buffer::<{ size::ALLOC_PD_RESP }, ()>::new(());
     // SAFETY: `pd` is ours; the buffers have the sizes given.
     let ret = unsafe {
         cmd::ibv_cmd_alloc_pd(
             context,
-            pd,
+            pd.cast(),
             cmd.ptr(),
             4 * size::ALLOC_PD,
             resp.ptr(),
             4 * size::ALLOC_PD_RESP,
         )
     };
-    object(check(ret).map(|()| pd).inspect_err(|_| {
+    object(check(ret).map(|()| pd.cast()).inspect_err(|_| {
         // SAFETY: made above, and nobody else knows it.
         drop(unsafe { Box::from_raw(pd) });
     }))
 }
 
-/// ibv_dealloc_pd(3)
+/// ibv_dealloc_pd(3): EBUSY for a PD with parent domains.
 ///
 /// # Safety
 ///
-/// Called by libibverbs with a PD from [`alloc_pd`].
+/// Called by libibverbs with a PD or a parent domain from this file.
 pub unsafe extern "C" fn dealloc_pd(pd: *mut IbvPd) -> c_int {
+    let this = pd.cast::<Pd>();
+    // SAFETY: a live domain of ours.
+    let (of, td, parents) = unsafe { ((*this).of, (*this).td, &(*this).parents) };
+    if !of.is_null() {
+        // SAFETY: the PD and the thread domain stay as long as their parent
+        // domains, see below; the parent domain may not be used again.
+        unsafe {
+            (*of).parents.fetch_sub(1, Ordering::Relaxed);
+            if !td.is_null() {
+                (*td).users.fetch_sub(1, Ordering::Relaxed);
+            }
+            drop(Box::from_raw(this));
+        }
+        return 0;
+    }
+    if parents.load(Ordering::Relaxed) != 0 {
+        return status(Err(EBUSY));
+    }
     // SAFETY: a live PD.
     let ret = unsafe { cmd::ibv_cmd_dealloc_pd(pd) };
     if ret == 0 {
-        // SAFETY: `alloc_pd` made it with Box; the caller may not use it again.
-        drop(unsafe { Box::from_raw(pd) });
+        // SAFETY: made with Box in this file; it may not be used again.
+        drop(unsafe { Box::from_raw(this) });
     }
     ret
+}
+
+/// # Safety
+///
+/// The PD and the thread domain must be alive.
+unsafe fn parent(context: *mut IbvContext, attr: &IbvParentDomainInitAttr) -> Result<*mut Pd> {
+    if attr.comp_mask & !IBV_PARENT_DOMAIN_ATTRS != 0 {
+        return Err(EOPNOTSUPP);
+    }
+    if attr.pd.is_null() {
+        return Err(EINVAL);
+    }
+    let (of, td) = (attr.pd.cast::<Pd>(), attr.td.cast::<Td>());
+    // SAFETY: live objects of ours.
+    unsafe {
+        // Not of a parent domain.
+        if !(*of).of.is_null() {
+            return Err(EINVAL);
+        }
+        let domain = new(context, (*of).base.handle);
+        (*domain).of = of;
+        (*domain).td = td;
+        (*of).parents.fetch_add(1, Ordering::Relaxed);
+        if !td.is_null() {
+            (*td).users.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(domain)
+    }
+}
+
+/// ibv_alloc_parent_domain(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with an open context and live objects.
+pub unsafe extern "C" fn alloc_parent_domain(
+    context: *mut IbvContext,
+    attr: *mut IbvParentDomainInitAttr,
+) -> *mut IbvPd {
+    // SAFETY: as the caller says.
+    object(unsafe { parent(context, &*attr) }).cast()
+}
+
+/// ibv_alloc_td(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with an open context and valid attributes.
+pub unsafe extern "C" fn alloc_td(
+    context: *mut IbvContext,
+    attr: *mut IbvTdInitAttr,
+) -> *mut IbvTd {
+    // SAFETY: the caller's attributes.
+    if unsafe { (*attr).comp_mask } != 0 {
+        return object(Err(EINVAL));
+    }
+    let td = Td {
+        base: IbvTd { context },
+        users: AtomicU32::new(0),
+    };
+    Box::into_raw(Box::new(td)).cast()
+}
+
+/// ibv_dealloc_td(3): EBUSY while parent domains use it.
+///
+/// # Safety
+///
+/// Called by libibverbs with a thread domain from [`alloc_td`].
+pub unsafe extern "C" fn dealloc_td(td: *mut IbvTd) -> c_int {
+    // SAFETY: a live thread domain of ours.
+    if unsafe { (*td.cast::<Td>()).users.load(Ordering::Relaxed) } != 0 {
+        return status(Err::<(), Errno>(EBUSY));
+    }
+    // SAFETY: made with Box above; it may not be used again.
+    drop(unsafe { Box::from_raw(td.cast::<Td>()) });
+    0
+}
+
+/// ibv_import_pd(3): a PD of the context that was imported. Whether there is
+/// one is seen when it is used.
+///
+/// # Safety
+///
+/// Called by libibverbs with an open context.
+pub unsafe extern "C" fn import_pd(context: *mut IbvContext, handle: u32) -> *mut IbvPd {
+    new(context, handle).cast()
+}
+
+/// ibv_unimport_pd(3)
+///
+/// # Safety
+///
+/// Called by libibverbs with a PD from [`import_pd`].
+pub unsafe extern "C" fn unimport_pd(pd: *mut IbvPd) {
+    // SAFETY: made with Box in this file; it may not be used again.
+    drop(unsafe { Box::from_raw(pd.cast::<Pd>()) });
 }

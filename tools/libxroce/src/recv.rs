@@ -25,6 +25,16 @@ impl RecvQueue {
         Self { ring, max_sge }
     }
 
+    /// Goes on with another ring, which holds what the old one held.
+    pub fn replace(&mut self, ring: Producer) {
+        self.ring = ring;
+    }
+
+    /// Elements that a request may have.
+    pub fn max_sge(&self) -> u32 {
+        self.max_sge
+    }
+
     /// Fills one slot.
     ///
     /// # Safety

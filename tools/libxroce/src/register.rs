@@ -40,7 +40,7 @@ static OPS: Table<VerbsDeviceOps> = Table(VerbsDeviceOps {
     static_providers: 0,
     match_device: None,
     alloc_context: Some(context::alloc_context),
-    import_context: None,
+    import_context: Some(context::import_context),
     alloc_device: Some(device::alloc_device),
     uninit_device: Some(device::uninit_device),
 });

@@ -278,6 +278,27 @@ impl Consumer {
         }
     }
 
+    /// Takes the entries out that `is_gone` names; the others keep their order.
+    /// The kernel adds behind those that are looked at.
+    pub fn remove<T: Plain>(&mut self, is_gone: impl Fn(&T) -> bool) {
+        let end = self.ring.kernel_index();
+        let (mut at, mut to) = (end, end);
+        while at != self.next {
+            at = at.wrapping_sub(1);
+            let value = self.ring.get::<T>(at);
+            if is_gone(&value) {
+                continue;
+            }
+            to = to.wrapping_sub(1);
+            if to != at {
+                self.ring.put(to, 0, &value);
+            }
+        }
+        self.next = to;
+        self.produced = end;
+        self.publish();
+    }
+
     /// Arms the ring's event unless a stronger arm stands.
     pub fn arm(&self, arm: u32) {
         let word = self.ring.word(abi::RING_ARM);

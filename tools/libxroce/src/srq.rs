@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-use crate::abi::CreateSrqResp;
+use crate::abi::{CreateSrqResp, ModifySrqReq, RingInfo};
 use crate::context::Context;
 use crate::lock::Locked;
 use crate::recv::{slot_len, RecvQueue};
@@ -156,22 +156,47 @@ pub unsafe extern "C" fn create_srq_ex(
     object(unsafe { create(context, make) })
 }
 
-/// ibv_modify_srq(3): the limit. The kernel says whether it can resize.
+/// ibv_modify_srq(3): limit and size.
 ///
 /// # Safety
 ///
 /// Called by libibverbs with a live SRQ and valid attributes.
 pub unsafe extern "C" fn modify_srq(srq: *mut IbvSrq, attr: *mut IbvSrqAttr, mask: c_int) -> c_int {
-    if mask & IBV_SRQ_MAX_WR != 0 {
-        // A resize would need a new ring; the device does not claim it.
-        return status(Err(EOPNOTSUPP));
-    }
-    if mask & !IBV_SRQ_LIMIT != 0 {
+    type Cmd = Buffer<{ size::MODIFY_SRQ }, ModifySrqReq>;
+    if mask & !(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR) != 0 {
         return status(Err(EINVAL));
     }
-    let mut cmd = Buffer::<{ size::MODIFY_SRQ }, ()>::new(());
-    // SAFETY: the caller's arguments; the buffer has the size given.
-    unsafe { cmd::ibv_cmd_modify_srq(srq, attr, mask, cmd.ptr(), 4 * size::MODIFY_SRQ) }
+    // SAFETY: a live SRQ of ours; what changes in it is behind the lock.
+    let queue = unsafe { &(*srq.cast::<Srq>()).queue };
+    // Nobody may post to the old ring while its content moves.
+    let mut queue = queue.lock();
+    let mut info = RingInfo::default();
+    let mut cmd = Cmd::new(ModifySrqReq {
+        ring_addr: core::ptr::from_mut(&mut info) as u64,
+    });
+    // SAFETY: the caller's arguments; the buffer has the size given, and the
+    // kernel writes a `RingInfo` to the address in it.
+    let done = check(unsafe { cmd::ibv_cmd_modify_srq(srq, attr, mask, cmd.ptr(), Cmd::SIZE) });
+    if mask & IBV_SRQ_MAX_WR == 0 {
+        return status(done);
+    }
+    status(done.and_then(|()| {
+        // SAFETY: a live SRQ names an open context.
+        let context = unsafe { (*srq).context };
+        // SAFETY: as above.
+        let fd = unsafe { Context::fd(context) };
+        match Ring::map(fd, &info, slot_len(queue.max_sge())).and_then(|r| r.ok_or(EPROTO)) {
+            Ok(ring) => {
+                queue.replace(Producer::new(ring));
+                Ok(())
+            }
+            Err(e) => {
+                // SAFETY: as above.
+                unsafe { log_error(context, "cannot map the new ring of a resized SRQ") };
+                Err(e)
+            }
+        }
+    }))
 }
 
 /// ibv_query_srq(3)

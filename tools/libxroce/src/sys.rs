@@ -17,6 +17,7 @@ pub const EINTR: Errno = Errno(4);
 pub const EIO: Errno = Errno(5);
 pub const ENOMEM: Errno = Errno(12);
 pub const EACCES: Errno = Errno(13);
+pub const EBUSY: Errno = Errno(16);
 pub const EEXIST: Errno = Errno(17);
 pub const EINVAL: Errno = Errno(22);
 pub const EPROTO: Errno = Errno(71);
@@ -53,6 +54,7 @@ extern "C" {
     fn write(fd: c_int, buf: *const c_void, len: usize) -> isize;
     fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int;
     fn clock_gettime(clock: c_int, out: *mut Timespec) -> c_int;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
     fn dladdr(addr: *const c_void, info: *mut DlInfo) -> c_int;
     fn free(ptr: *mut c_void);
     fn __errno_location() -> *mut c_int;
@@ -108,6 +110,12 @@ pub fn check(ret: c_int) -> Result {
         r if r < 0 => Err(errno()),
         r => Err(Errno(r)),
     }
+}
+
+/// Address of a function of the loaded libraries; 0 when none has it.
+pub fn symbol(name: &core::ffi::CStr) -> usize {
+    // SAFETY: NULL (RTLD_DEFAULT) looks in everything that is loaded.
+    unsafe { dlsym(core::ptr::null_mut(), name.as_ptr()) as usize }
 }
 
 /// Nanoseconds of a clock.

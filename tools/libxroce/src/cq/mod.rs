@@ -163,7 +163,7 @@ pub unsafe extern "C" fn create_cq_ex(
         0 => 0,
         _ => attr.flags,
     };
-    if attr.comp_mask & !IBV_CQ_INIT_ATTR_MASK_FLAGS != 0
+    if attr.comp_mask & !(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) != 0
         || flags & !IBV_CREATE_CQ_ATTR_SINGLE_THREADED != 0
         || attr.wc_flags & !WC_FLAGS != 0
     {
@@ -264,6 +264,21 @@ pub unsafe extern "C" fn req_notify_cq(cq: *mut IbvCq, solicited_only: c_int) ->
     };
     this.state.lock().ring.arm(arm);
     0
+}
+
+/// Takes the completions of a queue pair out of a CQ, for one that starts anew.
+///
+/// # Safety
+///
+/// `cq` must be NULL or a live CQ of ours that the caller does not poll now.
+pub unsafe fn forget(cq: *mut IbvCq, qp_num: u32) {
+    if cq.is_null() {
+        return;
+    }
+    // SAFETY: a live CQ of ours.
+    let this = unsafe { Cq::get(cq) };
+    let mut state = this.state.lock();
+    state.ring.remove(|cqe: &Cqe| cqe.qp_num == qp_num);
 }
 
 /// ibv_destroy_cq(3). libibverbs' command waits until every event that was

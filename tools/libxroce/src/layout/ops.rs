@@ -4,7 +4,7 @@
 //!
 //! rdma-core keeps the members sorted, so a new one moves all that follow.
 
-use crate::{ah, context, cq, device, mcast, mr, mw, pd, qp, srq, xrcd};
+use crate::{ah, context, cq, device, dm, mcast, mr, mw, pd, qp, srq, xrcd};
 
 /// A member: name, first rdma-core version that has it (36 for all that is
 /// older), our function's address or 0.
@@ -15,13 +15,13 @@ fn all() -> [Op; 93] {
     [
         ("advise_mr", 36, mr::advise_mr as *const () as usize),
         ("alloc_buf", 64, 0),
-        ("alloc_dm", 36, 0),
+        ("alloc_dm", 36, dm::alloc_dm as *const () as usize),
         ("alloc_dmah", 59, 0),
         ("alloc_mw", 36, mw::alloc_mw as *const () as usize),
         ("alloc_null_mr", 36, 0),
-        ("alloc_parent_domain", 36, 0),
+        ("alloc_parent_domain", 36, pd::alloc_parent_domain as *const () as usize),
         ("alloc_pd", 36, pd::alloc_pd as *const () as usize),
-        ("alloc_td", 36, 0),
+        ("alloc_td", 36, pd::alloc_td as *const () as usize),
         ("async_event", 36, 0),
         ("attach_counters_point_flow", 36, 0),
         ("attach_mcast", 36, mcast::attach_mcast as *const () as usize),
@@ -44,7 +44,7 @@ fn all() -> [Op; 93] {
         ("dealloc_dmah", 59, 0),
         ("dealloc_mw", 36, mw::dealloc_mw as *const () as usize),
         ("dealloc_pd", 36, pd::dealloc_pd as *const () as usize),
-        ("dealloc_td", 36, 0),
+        ("dealloc_td", 36, pd::dealloc_td as *const () as usize),
         ("dereg_mr", 36, mr::dereg_mr as *const () as usize),
         ("destroy_ah", 36, ah::destroy_ah as *const () as usize),
         ("destroy_comp_cntr", 65, 0),
@@ -60,11 +60,11 @@ fn all() -> [Op; 93] {
         ("dm_export_dmabuf_fd", 62, 0),
         ("free_buf", 64, 0),
         ("free_context", 36, context::free_context as *const () as usize),
-        ("free_dm", 36, 0),
+        ("free_dm", 36, dm::free_dm as *const () as usize),
         ("get_srq_num", 36, srq::get_srq_num as *const () as usize),
         ("import_dm", 36, 0),
-        ("import_mr", 36, 0),
-        ("import_pd", 36, 0),
+        ("import_mr", 36, mr::import_mr as *const () as usize),
+        ("import_pd", 36, pd::import_pd as *const () as usize),
         ("inc_comp_cntr", 65, 0),
         ("inc_err_comp_cntr", 65, 0),
         ("modify_cq", 36, cq::modify_cq as *const () as usize),
@@ -85,7 +85,7 @@ fn all() -> [Op; 93] {
         ("query_device_ex", 36, device::query_device_ex as *const () as usize),
         ("query_ece", 36, 0),
         ("query_port", 36, device::query_port as *const () as usize),
-        ("query_port_speed", 62, 0),
+        ("query_port_speed", 62, device::query_port_speed as *const () as usize),
         ("query_qp", 36, qp::query_qp as *const () as usize),
         ("query_qp_data_in_order", 36, 0),
         ("query_rt_values", 36, device::query_rt_values as *const () as usize),
@@ -93,7 +93,7 @@ fn all() -> [Op; 93] {
         ("read_comp_cntr", 65, 0),
         ("read_counters", 36, 0),
         ("read_err_comp_cntr", 65, 0),
-        ("reg_dm_mr", 36, 0),
+        ("reg_dm_mr", 36, dm::reg_dm_mr as *const () as usize),
         ("reg_dmabuf_mr", 36, mr::reg_dmabuf_mr as *const () as usize),
         ("reg_mr", 36, mr::reg_mr as *const () as usize),
         ("reg_mr_ex", 59, 0),
@@ -104,8 +104,8 @@ fn all() -> [Op; 93] {
         ("set_ece", 36, 0),
         ("set_err_comp_cntr", 65, 0),
         ("unimport_dm", 36, 0),
-        ("unimport_mr", 36, 0),
-        ("unimport_pd", 36, 0),
+        ("unimport_mr", 36, mr::unimport_mr as *const () as usize),
+        ("unimport_pd", 36, pd::unimport_pd as *const () as usize),
     ]
 }
 

@@ -4,11 +4,13 @@
 use core::ffi::c_int;
 
 use super::Qp;
+use crate::cq;
 use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvQp, IbvQpAttr, IbvQpInitAttr};
+use crate::verbs::{IbvQp, IbvQpAttr, IbvQpAttrHead, IbvQpInitAttr, IBV_QPS_RESET, IBV_QP_STATE};
 
 /// ibv_modify_qp(3). A move to RESET makes the kernel drop what the rings
-/// hold; the indices run on.
+/// hold; the indices run on. Completions that were not polled go with it, so
+/// that those of the new life are told from those of the old one.
 ///
 /// # Safety
 ///
@@ -16,7 +18,20 @@ use crate::verbs::{IbvQp, IbvQpAttr, IbvQpInitAttr};
 pub unsafe extern "C" fn modify_qp(qp: *mut IbvQp, attr: *mut IbvQpAttr, mask: c_int) -> c_int {
     let mut cmd = Buffer::<{ size::MODIFY_QP }, ()>::new(());
     // SAFETY: the caller's arguments; the buffer has the size given.
-    unsafe { cmd::ibv_cmd_modify_qp(qp, attr, mask, cmd.ptr(), 4 * size::MODIFY_QP) }
+    let ret = unsafe { cmd::ibv_cmd_modify_qp(qp, attr, mask, cmd.ptr(), 4 * size::MODIFY_QP) };
+    if ret == 0 && mask & IBV_QP_STATE != 0 {
+        // SAFETY: the caller's attributes begin with the state; a live QP
+        // names its CQs, which stay as long as it.
+        unsafe {
+            if (*attr.cast::<IbvQpAttrHead>()).qp_state == IBV_QPS_RESET {
+                cq::forget((*qp).send_cq, (*qp).qp_num);
+                if (*qp).recv_cq != (*qp).send_cq {
+                    cq::forget((*qp).recv_cq, (*qp).qp_num);
+                }
+            }
+        }
+    }
+    ret
 }
 
 /// ibv_query_qp(3)

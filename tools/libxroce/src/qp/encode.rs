@@ -24,13 +24,18 @@ impl Kind {
     /// would complete any other with an error, here it is refused at once.
     const fn opcodes(self) -> u32 {
         const SENDS: u32 = 1 << abi::WR_SEND | 1 << abi::WR_SEND_IMM;
-        const CONNECTED: u32 =
-            SENDS | 1 << abi::WR_RDMA_WRITE | 1 << abi::WR_RDMA_WRITE_IMM | 1 << abi::WR_LOCAL_INV;
+        const CONNECTED: u32 = SENDS
+            | 1 << abi::WR_RDMA_WRITE
+            | 1 << abi::WR_RDMA_WRITE_IMM
+            | 1 << abi::WR_LOCAL_INV
+            | 1 << abi::WR_BIND_MW;
         const RELIABLE: u32 = CONNECTED
             | 1 << abi::WR_SEND_INV
             | 1 << abi::WR_RDMA_READ
             | 1 << abi::WR_ATOMIC_CMP_SWAP
-            | 1 << abi::WR_ATOMIC_FETCH_ADD;
+            | 1 << abi::WR_ATOMIC_FETCH_ADD
+            | 1 << abi::WR_FLUSH
+            | 1 << abi::WR_ATOMIC_WRITE;
         match self {
             Self::Rc | Self::XrcSend => RELIABLE,
             Self::Uc => CONNECTED,

@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_void};
 use core::mem::{offset_of, size_of};
 
-use super::{IbvCq, IbvPd, IbvSrq, IbvXrcd};
+use super::{IbvCq, IbvPd, IbvSrq, IbvTd, IbvXrcd};
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -125,6 +125,39 @@ pub struct IbvXrcdInitAttr {
 pub struct IbvDeviceAttrEx {
     pub fw_ver: [u8; 64],
 }
+
+#[repr(C)]
+pub struct IbvAllocDmAttr {
+    pub length: usize,
+    pub log_align_req: u32,
+    pub comp_mask: u32,
+}
+
+#[repr(C)]
+pub struct IbvTdInitAttr {
+    pub comp_mask: u32,
+}
+
+#[repr(C)]
+pub struct IbvParentDomainInitAttr {
+    pub pd: *mut IbvPd,
+    pub td: *mut IbvTd,
+    pub comp_mask: u32,
+    pub alloc: usize,
+    pub free: usize,
+    pub pd_context: *mut c_void,
+}
+
+/// `IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS` and `..._PD_CONTEXT`
+pub const IBV_PARENT_DOMAIN_ATTRS: u32 = 3;
+
+/// The start of `struct ibv_qp_attr`.
+#[repr(C)]
+pub struct IbvQpAttrHead {
+    pub qp_state: c_int,
+}
+
+pub const IBV_QP_STATE: c_int = 1 << 0;
 
 #[repr(C)]
 pub struct IbvValuesEx {

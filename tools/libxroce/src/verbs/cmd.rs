@@ -168,6 +168,24 @@ extern "C" {
         sg_list: *mut IbvSge,
         num_sge: u32,
     ) -> c_int;
+    pub fn ibv_cmd_query_mr(pd: *mut IbvPd, mr: *mut VerbsMr, handle: u32) -> c_int;
+    pub fn ibv_cmd_query_context(context: *mut IbvContext, driver: *mut c_void) -> c_int;
+    pub fn ibv_cmd_alloc_dm(
+        context: *mut IbvContext,
+        attr: *const IbvAllocDmAttr,
+        dm: *mut VerbsDm,
+        driver: *mut c_void,
+    ) -> c_int;
+    pub fn ibv_cmd_free_dm(dm: *mut VerbsDm) -> c_int;
+    pub fn ibv_cmd_reg_dm_mr(
+        pd: *mut IbvPd,
+        dm: *mut VerbsDm,
+        offset: u64,
+        length: usize,
+        access: u32,
+        mr: *mut VerbsMr,
+        driver: *mut c_void,
+    ) -> c_int;
     pub fn ibv_cmd_alloc_mw(
         pd: *mut IbvPd,
         mw_type: c_int,
@@ -344,6 +362,16 @@ pub unsafe fn create_qp(
     let short: ShortCreateQp = unsafe { core::mem::transmute(ibv_cmd_create_qp_ex2 as *const ()) };
     // SAFETY: passed on.
     unsafe { short(context, qp, attr, cmd.0, cmd.1, resp.0, resp.1) }
+}
+
+type QueryPortSpeed = unsafe extern "C" fn(*mut IbvContext, u32, *mut u64) -> c_int;
+
+/// `ibv_cmd_query_port_speed`, which libibverbs has since 62; `None` before.
+pub fn query_port_speed() -> Option<QueryPortSpeed> {
+    let address = crate::sys::symbol(c"ibv_cmd_query_port_speed");
+    // SAFETY: so libibverbs declares the function of that name; a null
+    // function pointer is `None`.
+    unsafe { core::mem::transmute::<usize, Option<QueryPortSpeed>>(address) }
 }
 
 /// A line in libibverbs' log, at its error level (`VERBS_LOG_LEVEL=1`).

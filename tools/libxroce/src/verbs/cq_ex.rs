@@ -71,6 +71,7 @@ pub struct IbvCqInitAttrEx {
 }
 
 pub const IBV_CQ_INIT_ATTR_MASK_FLAGS: u32 = 1 << 0;
+pub const IBV_CQ_INIT_ATTR_MASK_PD: u32 = 1 << 1;
 pub const IBV_CREATE_CQ_ATTR_SINGLE_THREADED: u32 = 1 << 0;
 
 /// `IBV_WC_STANDARD_FLAGS`: byte_len to dlid_path_bits.

@@ -79,6 +79,26 @@ pub struct IbvMw {
 }
 
 #[repr(C)]
+pub struct IbvTd {
+    pub context: *mut IbvContext,
+}
+
+#[repr(C)]
+pub struct IbvDm {
+    pub context: *mut IbvContext,
+    pub memcpy_to_dm: Option<unsafe extern "C" fn(*mut IbvDm, u64, *const c_void, usize) -> c_int>,
+    pub memcpy_from_dm: Option<unsafe extern "C" fn(*mut c_void, *mut IbvDm, u64, usize) -> c_int>,
+    pub comp_mask: u32,
+    pub handle: u32,
+}
+
+#[repr(C)]
+pub struct VerbsDm {
+    pub dm: IbvDm,
+    pub handle: u32,
+}
+
+#[repr(C)]
 pub struct IbvAh {
     pub context: *mut IbvContext,
     pub pd: *mut IbvPd,
@@ -231,6 +251,8 @@ const _: () = {
     assert!(size_of::<VerbsMr>() == 56);
     assert!(size_of::<IbvMw>() == 32);
     assert!(size_of::<IbvAh>() == 24);
+    assert!(size_of::<IbvDm>() == 32);
+    assert!(offset_of!(VerbsDm, handle) == 32);
     assert!(size_of::<VerbsXrcd>() == 16);
     assert!(size_of::<IbvCompChannel>() == 16);
     assert!(size_of::<IbvCq>() == 128 + X);
