@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What keys lead to: memory windows, re-registration, device memory, memory that
+ * is not pinned, FLUSH and atomic write; and what is refused.
+ *
+ *   memory                                     lists the cases
+ *   memory CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
+ *
+ * End b, on the second device, has the memory; end a uses it.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "check.h"
+
+#define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
+	     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define PAGE 4096
+
+static const char *device[2];
+static int gid_index[2];
+static struct end a, b;
+
+static void join(void)
+{
+	connect_end(&a, &b);
+	connect_end(&b, &a);
+}
+
+static void make_pair(void)
+{
+	make_end(&a, device[0], gid_index[0]);
+	make_end(&b, device[1], gid_index[1]);
+	join();
+}
+
+static void free_end(struct end *e)
+{
+	CHECK(!ibv_destroy_qp(e->qp) && !ibv_destroy_cq(e->cq));
+	CHECK(!ibv_dereg_mr(e->mr) && !ibv_dealloc_pd(e->pd) && !ibv_close_device(e->ctx));
+	free(e->buf);
+}
+
+static void free_pair(void)
+{
+	free_end(&a);
+	free_end(&b);
+}
+
+/* After a refusal: both queue pairs from the start. */
+static void renew(void)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_wc wc;
+
+	CHECK(!ibv_modify_qp(a.qp, &reset, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(b.qp, &reset, IBV_QP_STATE));
+	/* Nothing of their old life is left. */
+	CHECK(!ibv_poll_cq(a.cq, 1, &wc));
+	CHECK(!ibv_poll_cq(b.cq, 1, &wc));
+	join();
+}
+
+static int status(struct ibv_cq *cq)
+{
+	struct ibv_wc wc = { .status = IBV_WC_GENERAL_ERR };
+
+	CHECK(next_wc(cq, &wc) == 1);
+	return wc.status;
+}
+
+/* End a's request on LENGTH bytes at ADDR by KEY; the status. */
+static int remote(enum ibv_wr_opcode opcode, uint64_t addr, uint32_t key, uint32_t length)
+{
+	struct ibv_sge sge = { (uintptr_t)a.buf, length, a.mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = opcode,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { .remote_addr = addr, .rkey = key },
+	};
+	struct ibv_send_wr *bad;
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = addr;
+		wr.wr.atomic.compare_add = 1;
+		wr.wr.atomic.swap = 0;
+		wr.wr.atomic.rkey = key;
+	}
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	return status(a.cq);
+}
+
+static int write_by(uint64_t addr, uint32_t key, uint32_t length)
+{
+	return remote(IBV_WR_RDMA_WRITE, addr, key, length);
+}
+
+/* A write that must not succeed, and what it may not change. */
+static void refused(volatile uint8_t *at, uint64_t addr, uint32_t key, uint32_t length)
+{
+	uint8_t before = at ? *at : 0;
+
+	a.buf[0] = before + 1;
+	CHECK(write_by(addr, key, length) == IBV_WC_REM_ACCESS_ERR);
+	if (at)
+		CHECK(*at == before);
+	renew();
+}
+
+static int bind2(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr, void *addr,
+		 uint64_t length, unsigned int access, uint32_t key)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 3, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {
+			.mw = mw, .rkey = key,
+			.bind_info = { mr, (uintptr_t)addr, length, access },
+		},
+	};
+	struct ibv_send_wr *bad;
+
+	CHECK(!ibv_post_send(qp, &wr, &bad));
+	return status(b.cq);
+}
+
+static int bind1(struct ibv_mw *mw, struct ibv_mr *mr, void *addr, uint64_t length,
+		 unsigned int access)
+{
+	struct ibv_mw_bind bind = {
+		.wr_id = 2, .send_flags = IBV_SEND_SIGNALED,
+		.bind_info = { mr, (uintptr_t)addr, length, access },
+	};
+
+	CHECK(!ibv_bind_mw(b.qp, mw, &bind));
+	return status(b.cq);
+}
+
+static struct ibv_mr *bindable(void)
+{
+	struct ibv_mr *mr = ibv_reg_mr(b.pd, b.buf, 2 * PAIR_SIZE,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+
+	CHECK(mr);
+	return mr;
+}
+
+static void window_type_1(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	uint32_t old;
+
+	make_pair();
+	mr = bindable();
+	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	CHECK(mw);
+	refused(b.buf, (uintptr_t)b.buf, mw->rkey, 8);
+	/* The region itself is closed to peers. */
+	refused(b.buf, (uintptr_t)b.buf, mr->rkey, 8);
+	CHECK(bind1(mw, mr, b.buf + 100, 1000, IBV_ACCESS_REMOTE_WRITE) == IBV_WC_SUCCESS);
+	memset(a.buf, 0x5a, 1000);
+	CHECK(write_by((uintptr_t)b.buf + 100, mw->rkey, 1000) == IBV_WC_SUCCESS);
+	CHECK(!memcmp(b.buf + 100, a.buf, 1000) && !b.buf[99] && !b.buf[1100]);
+	refused(b.buf + 99, (uintptr_t)b.buf + 99, mw->rkey, 8);
+	refused(b.buf + 1100, (uintptr_t)b.buf + 1093, mw->rkey, 8);
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)b.buf + 100, mw->rkey, 8) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	renew();
+	/* The region cannot go, nor change, before its windows. */
+	CHECK(ibv_dereg_mr(mr) == EBUSY);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   IBV_ACCESS_LOCAL_WRITE) && errno == EBUSY);
+	/* Bound anew at once, and the old key is void. */
+	old = mw->rkey;
+	CHECK(bind1(mw, mr, b.buf + PAGE, 64, IBV_ACCESS_REMOTE_READ) == IBV_WC_SUCCESS);
+	CHECK(mw->rkey != old);
+	refused(b.buf + 100, (uintptr_t)b.buf + 100, old, 8);
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)b.buf + PAGE, mw->rkey, 64) ==
+	      IBV_WC_SUCCESS);
+	/* Length 0 unbinds. */
+	CHECK(bind1(mw, mr, b.buf, 0, 0) == IBV_WC_SUCCESS);
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)b.buf + PAGE, mw->rkey, 64) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	renew();
+	CHECK(bind1(mw, mr, b.buf, 64, IBV_ACCESS_REMOTE_READ) == IBV_WC_SUCCESS);
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
+	free_pair();
+}
+
+static int local_inv(struct end *e, uint32_t key)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 4, .opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
+		.invalidate_rkey = key,
+	};
+	struct ibv_send_wr *bad;
+
+	CHECK(!ibv_post_send(e->qp, &wr, &bad));
+	return status(e->cq);
+}
+
+/* End a sends with invalidate; the two statuses, and the key in the receive. */
+static int send_inv(uint32_t key, int *received)
+{
+	struct ibv_sge sge = { (uintptr_t)a.buf, 16, a.mr->lkey };
+	struct ibv_send_wr wr = {
+		.wr_id = 5, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_INV,
+		.send_flags = IBV_SEND_SIGNALED, .invalidate_rkey = key,
+	};
+	struct ibv_send_wr *bad;
+	struct ibv_wc wc;
+
+	CHECK(!post_receive(&b, 6));
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	CHECK(next_wc(b.cq, &wc) == 1);
+	*received = wc.status;
+	if (wc.status == IBV_WC_SUCCESS)
+		CHECK(wc.wc_flags & IBV_WC_WITH_INV && wc.invalidated_rkey == key);
+	return status(a.cq);
+}
+
+static void window_type_2(void)
+{
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	uint64_t at;
+	uint32_t key;
+	int received;
+
+	make_pair();
+	mr = bindable();
+	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	CHECK(mw);
+	at = (uintptr_t)b.buf + 200;
+	key = ibv_inc_rkey(mw->rkey);
+	CHECK(bind2(b.qp, mw, mr, b.buf + 200, 300, IBV_ACCESS_REMOTE_WRITE, key) ==
+	      IBV_WC_SUCCESS);
+	mw->rkey = key;
+	memset(a.buf, 0x77, 300);
+	CHECK(write_by(at, key, 300) == IBV_WC_SUCCESS && b.buf[499] == 0x77);
+	refused(b.buf + 500, at + 293, key, 8);
+	/* Not before it is invalidated, and not on the wrong queue pair. */
+	CHECK(bind2(b.qp, mw, mr, b.buf, 64, IBV_ACCESS_REMOTE_WRITE, ibv_inc_rkey(key)) ==
+	      IBV_WC_MW_BIND_ERR);
+	renew();
+	CHECK(local_inv(&a, key) == IBV_WC_MW_BIND_ERR);
+	renew();
+	CHECK(write_by(at, key, 300) == IBV_WC_SUCCESS);
+	CHECK(local_inv(&b, key) == IBV_WC_SUCCESS);
+	refused(b.buf + 200, at, key, 8);
+	CHECK(local_inv(&b, key) == IBV_WC_MW_BIND_ERR);
+	renew();
+	/* Zero based, and taken back by the peer. */
+	key = ibv_inc_rkey(key);
+	CHECK(bind2(b.qp, mw, mr, b.buf + 200, 300,
+		    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED, key) == IBV_WC_SUCCESS);
+	mw->rkey = key;
+	a.buf[0] = 0x11;
+	CHECK(write_by(299, key, 1) == IBV_WC_SUCCESS && b.buf[499] == 0x11);
+	CHECK(send_inv(key, &received) == IBV_WC_SUCCESS && received == IBV_WC_SUCCESS);
+	refused(b.buf + 200, 0, key, 8);
+	/* Nothing to take back: refused, as for a plain region. */
+	CHECK(send_inv(key, &received) != IBV_WC_SUCCESS && received != IBV_WC_SUCCESS);
+	renew();
+	CHECK(send_inv(b.mr->rkey, &received) != IBV_WC_SUCCESS &&
+	      received != IBV_WC_SUCCESS);
+	renew();
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
+	free_pair();
+}
+
+static void bind_error(struct ibv_mw *mw, struct ibv_mr *mr, void *addr, uint64_t length,
+		       unsigned int access, uint32_t key)
+{
+	CHECK(bind2(b.qp, mw, mr, addr, length, access, key) == IBV_WC_MW_BIND_ERR);
+	renew();
+}
+
+static void window_refused(void)
+{
+	struct ibv_pd *pd;
+	struct ibv_mr *mr, *foreign, *readable;
+	struct ibv_mw *mw, *one, *other;
+	uint32_t key;
+
+	make_pair();
+	pd = ibv_alloc_pd(b.ctx);
+	mr = bindable();
+	foreign = ibv_reg_mr(pd, b.buf, PAIR_SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	readable = ibv_reg_mr(b.pd, b.buf, PAIR_SIZE, IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	one = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	other = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+	CHECK(pd && mr && foreign && readable && mw && one && other);
+	CHECK(!ibv_alloc_mw(b.pd, (enum ibv_mw_type)3) && errno == EINVAL);
+	key = ibv_inc_rkey(mw->rkey);
+	/* No right to bind, another domain, outside, wrapping, nothing, rights. */
+	bind_error(mw, b.mr, b.buf, 64, IBV_ACCESS_REMOTE_READ, key);
+	bind_error(mw, foreign, b.buf, 64, IBV_ACCESS_REMOTE_READ, key);
+	bind_error(other, mr, b.buf, 64, IBV_ACCESS_REMOTE_READ, ibv_inc_rkey(other->rkey));
+	bind_error(mw, mr, b.buf, 2 * PAIR_SIZE + 1, IBV_ACCESS_REMOTE_READ, key);
+	bind_error(mw, mr, b.buf - 1, 64, IBV_ACCESS_REMOTE_READ, key);
+	bind_error(mw, mr, b.buf, UINT64_MAX, IBV_ACCESS_REMOTE_READ, key);
+	bind_error(mw, mr, b.buf, 0, IBV_ACCESS_REMOTE_READ, key);
+	bind_error(mw, readable, b.buf, 64, IBV_ACCESS_REMOTE_WRITE, key);
+	bind_error(mw, mr, b.buf, 64, IBV_ACCESS_ON_DEMAND, key);
+	/* Somebody else's key. */
+	bind_error(mw, mr, b.buf, 64, IBV_ACCESS_REMOTE_READ, b.mr->rkey);
+	bind_error(mw, mr, b.buf, 64, IBV_ACCESS_REMOTE_READ, one->rkey);
+	/* A window of type 1 is not invalidated. */
+	CHECK(bind1(one, mr, b.buf, 64, IBV_ACCESS_REMOTE_READ) == IBV_WC_SUCCESS);
+	CHECK(local_inv(&b, one->rkey) == IBV_WC_MW_BIND_ERR);
+	renew();
+	CHECK(local_inv(&b, b.mr->rkey) == IBV_WC_MW_BIND_ERR);
+	renew();
+	CHECK(local_inv(&b, 0xffffff00) == IBV_WC_MW_BIND_ERR);
+	renew();
+	CHECK(local_inv(&b, 0) == IBV_WC_MW_BIND_ERR);
+	renew();
+	CHECK(bind2(b.qp, mw, readable, b.buf, 64, IBV_ACCESS_REMOTE_READ, key) ==
+	      IBV_WC_SUCCESS);
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dealloc_mw(one) && !ibv_dealloc_mw(other));
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(foreign) && !ibv_dereg_mr(readable));
+	CHECK(!ibv_dealloc_pd(pd));
+	free_pair();
+}
+
+static void reregister(void)
+{
+	uint8_t *other = aligned_alloc(PAGE, 4 * PAGE), *fixed;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	uint32_t lkey, rkey;
+
+	make_pair();
+	memset(other, 0, 4 * PAGE);
+	pd = ibv_alloc_pd(b.ctx);
+	mr = ibv_reg_mr(b.pd, b.buf, PAGE, ALL);
+	CHECK(pd && mr);
+	lkey = mr->lkey;
+	rkey = mr->rkey;
+	/* Other memory, of another size. */
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other + 16, 3 * PAGE, 0));
+	CHECK(mr->lkey == lkey && mr->rkey == rkey);
+	refused(b.buf, (uintptr_t)b.buf, rkey, 8);
+	a.buf[0] = 0x42;
+	CHECK(write_by((uintptr_t)other + 15 + 3 * PAGE, rkey, 1) == IBV_WC_SUCCESS);
+	CHECK(other[15 + 3 * PAGE] == 0x42);
+	refused(other + 16 + 3 * PAGE, (uintptr_t)other + 16 + 3 * PAGE, rkey, 1);
+	/* Fewer rights, and back. */
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0));
+	refused(other + 16, (uintptr_t)other + 16, rkey, 1);
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL));
+	CHECK(write_by((uintptr_t)other + 16, rkey, 1) == IBV_WC_SUCCESS);
+	/* Another domain, and back with all else. */
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0));
+	refused(other + 16, (uintptr_t)other + 16, rkey, 1);
+	CHECK(ibv_dealloc_pd(pd) == EBUSY);
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS |
+			    IBV_REREG_MR_CHANGE_TRANSLATION, b.pd, b.buf, PAGE,
+			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+	CHECK(!ibv_dealloc_pd(pd));
+	CHECK(write_by((uintptr_t)b.buf, rkey, 1) == IBV_WC_SUCCESS);
+	/* Refused, and as it was before. */
+	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) && ibv_rereg_mr(mr, 64, NULL, NULL, 0, 0));
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			   IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, other, 0, 0));
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
+			   (void *)0xffffffffffff0000, 0x20000, 0));
+	fixed = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(fixed != MAP_FAILED);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, fixed, PAGE, 0) &&
+	      errno == EFAULT);
+	CHECK(write_by((uintptr_t)b.buf + 1, rkey, 1) == IBV_WC_SUCCESS);
+	/* What was pinned to be read is pinned to be written. */
+	CHECK(!ibv_dereg_mr(mr));
+	mr = ibv_reg_mr(b.pd, b.buf, PAGE, IBV_ACCESS_REMOTE_READ);
+	CHECK(mr);
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL));
+	CHECK(write_by((uintptr_t)b.buf + 2, mr->rkey, 1) == IBV_WC_SUCCESS);
+	CHECK(!ibv_dereg_mr(mr));
+	munmap(fixed, PAGE);
+	free(other);
+	free_pair();
+}
+
+static void device_memory(void)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 10000 };
+	struct ibv_device_attr_ex caps;
+	struct ibv_dm *dm, *other;
+	uint8_t out[64], in[64];
+	struct ibv_mr *mr;
+	uint64_t number = 41;
+
+	make_pair();
+	CHECK(!ibv_query_device_ex(b.ctx, NULL, &caps) && caps.max_dm_size);
+	dm = ibv_alloc_dm(b.ctx, &attr);
+	other = ibv_alloc_dm(b.ctx, &attr);
+	CHECK(dm && other);
+	mr = ibv_reg_dm_mr(b.pd, dm, 96, 5000, ALL | IBV_ACCESS_ZERO_BASED);
+	CHECK(mr);
+	memset(a.buf, 0x39, 64);
+	CHECK(write_by(4900, mr->rkey, 64) == IBV_WC_SUCCESS);
+	CHECK(!ibv_memcpy_from_dm(in, dm, 96 + 4900, 64) && !memcmp(in, a.buf, 64));
+	CHECK(!ibv_memcpy_from_dm(in, other, 96 + 4900, 64) && !in[0]);
+	memset(out, 0x21, 64);
+	CHECK(!ibv_memcpy_to_dm(dm, 96, out, 64));
+	CHECK(remote(IBV_WR_RDMA_READ, 0, mr->rkey, 64) == IBV_WC_SUCCESS);
+	CHECK(!memcmp(a.buf, out, 64));
+	CHECK(!ibv_memcpy_to_dm(dm, 96 + 8, &number, 8));
+	CHECK(remote(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, mr->rkey, 8) == IBV_WC_SUCCESS);
+	CHECK(!ibv_memcpy_from_dm(&number, dm, 96 + 8, 8) && number == 42);
+	/* Outside, or not in words. */
+	refused(NULL, 4993, mr->rkey, 8);
+	CHECK(ibv_memcpy_to_dm(dm, 9996, out, 8) && ibv_memcpy_to_dm(dm, 2, out, 8));
+	CHECK(ibv_memcpy_from_dm(in, dm, UINT64_MAX - 3, 8));
+	CHECK(!ibv_reg_dm_mr(b.pd, dm, 0, 10001, ALL | IBV_ACCESS_ZERO_BASED) &&
+	      errno == EINVAL);
+	CHECK(!ibv_reg_dm_mr(b.pd, dm, 0, 64, ALL) && errno == EINVAL);
+	CHECK(!ibv_reg_dm_mr(b.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED | IBV_ACCESS_REMOTE_WRITE) &&
+	      errno == EINVAL);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ALL));
+	CHECK(ibv_free_dm(dm) == EBUSY);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_free_dm(dm) && !ibv_free_dm(other));
+	attr.length = caps.max_dm_size + 1;
+	CHECK(!ibv_alloc_dm(b.ctx, &attr) && errno == EINVAL);
+	attr.length = 0;
+	CHECK(!ibv_alloc_dm(b.ctx, &attr) && errno == EINVAL);
+	attr.length = 64;
+	attr.log_align_req = 40;
+	CHECK(!ibv_alloc_dm(b.ctx, &attr) && errno == EINVAL);
+	attr.log_align_req = 0;
+	attr.comp_mask = 1;
+	CHECK(!ibv_alloc_dm(b.ctx, &attr) && errno == EINVAL);
+	free_pair();
+}
+
+/* A request by ibv_wr_*, on a queue pair with all operations. */
+static struct ibv_qp_ex *extended(struct end *e)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = e->cq, .recv_cq = e->cq, .qp_type = IBV_QPT_RC, .pd = e->pd,
+		.cap = { PAIR_DEPTH, PAIR_DEPTH, 2, 2, 64 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE |
+				  IBV_QP_EX_WITH_RDMA_WRITE,
+	};
+
+	CHECK(!ibv_destroy_qp(e->qp));
+	e->qp = ibv_create_qp_ex(e->ctx, &init);
+	CHECK(e->qp);
+	return ibv_qp_to_qp_ex(e->qp);
+}
+
+static int flush_by(struct ibv_qp_ex *qp, uint64_t addr, uint32_t key, size_t length,
+		    uint8_t type, uint8_t level)
+{
+	ibv_wr_start(qp);
+	qp->wr_id = 7;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_flush(qp, key, addr, length, type, level);
+	CHECK(!ibv_wr_complete(qp));
+	return status(a.cq);
+}
+
+static int atomic_write_by(struct ibv_qp_ex *qp, uint64_t addr, uint32_t key, uint64_t value)
+{
+	ibv_wr_start(qp);
+	qp->wr_id = 8;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_atomic_write(qp, key, addr, &value);
+	CHECK(!ibv_wr_complete(qp));
+	return status(a.cq);
+}
+
+static void allow_flush(int flags)
+{
+	struct ibv_qp_attr attr = {
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | flags,
+	};
+
+	CHECK(!ibv_modify_qp(b.qp, &attr, IBV_QP_ACCESS_FLAGS));
+}
+
+static void flush_and_atomic_write(void)
+{
+	const uint64_t value = 0x1122334455667788;
+	struct ibv_qp_ex *qp;
+	struct ibv_mr *mr;
+	uint64_t at;
+
+	make_end(&a, device[0], gid_index[0]);
+	make_end(&b, device[1], gid_index[1]);
+	qp = extended(&a);
+	join();
+	mr = ibv_reg_mr(b.pd, b.buf, PAGE, ALL | IBV_ACCESS_FLUSH_GLOBAL);
+	CHECK(mr);
+	CHECK(!ibv_reg_mr(b.pd, b.buf, PAGE, ALL | IBV_ACCESS_FLUSH_PERSISTENT) &&
+	      errno == EOPNOTSUPP);
+	at = (uintptr_t)b.buf;
+	/* Not before the queue pair admits it. */
+	CHECK(flush_by(qp, at, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) ==
+	      IBV_WC_REM_INV_REQ_ERR);
+	renew();
+	allow_flush(IBV_ACCESS_FLUSH_GLOBAL);
+	CHECK(write_by(at, mr->rkey, 64) == IBV_WC_SUCCESS);
+	CHECK(flush_by(qp, at, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) ==
+	      IBV_WC_SUCCESS);
+	/* The whole region, whatever the range. */
+	CHECK(flush_by(qp, 5, mr->rkey, 1 << 30, IBV_FLUSH_GLOBAL, IBV_FLUSH_MR) ==
+	      IBV_WC_SUCCESS);
+	CHECK(atomic_write_by(qp, at + 16, mr->rkey, value) == IBV_WC_SUCCESS);
+	CHECK(!memcmp(b.buf + 16, &value, 8) && !b.buf[24]);
+	/* Outside, a kind that the region has not, no such right. */
+	CHECK(flush_by(qp, at, mr->rkey, PAGE + 1, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	renew();
+	allow_flush(IBV_ACCESS_FLUSH_GLOBAL | IBV_ACCESS_FLUSH_PERSISTENT);
+	CHECK(flush_by(qp, at, mr->rkey, 8, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	renew();
+	allow_flush(IBV_ACCESS_FLUSH_GLOBAL);
+	CHECK(flush_by(qp, at, b.mr->rkey, 8, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE) ==
+	      IBV_WC_REM_ACCESS_ERR);
+	renew();
+	CHECK(atomic_write_by(qp, at + 4, mr->rkey, value) == IBV_WC_REM_INV_REQ_ERR);
+	renew();
+	CHECK(!ibv_dereg_mr(mr));
+	free_pair();
+}
+
+static struct ibv_mr *unpinned(struct end *e, void *addr, size_t length)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, addr, length, ALL | IBV_ACCESS_ON_DEMAND);
+
+	CHECK(mr);
+	return mr;
+}
+
+static uint8_t *pages(size_t n, int flags)
+{
+	uint8_t *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static void on_demand(void)
+{
+	uint8_t *p = pages(64, 0), *q = pages(64, 0);
+	struct rlimit none = { 0, 0 };
+	struct ibv_mr *there, *here;
+	int i;
+
+	make_pair();
+	/* Nothing of it counts as locked. */
+	CHECK(!setrlimit(RLIMIT_MEMLOCK, &none));
+	there = unpinned(&b, p, 64 * PAGE);
+	here = unpinned(&a, q, 64 * PAGE);
+	for (i = 0; i < 20; i++) {
+		struct ibv_sge sge = { (uintptr_t)q + 10, 63 * PAGE, here->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { (uintptr_t)p + 20, there->rkey },
+		};
+		struct ibv_send_wr *bad;
+
+		memset(q, i + 1, 64 * PAGE);
+		/* Gone, to be faulted in: zeroes, then what is written. */
+		CHECK(!madvise(p, 64 * PAGE, MADV_DONTNEED));
+		CHECK(!ibv_post_send(a.qp, &wr, &bad));
+		CHECK(status(a.cq) == IBV_WC_SUCCESS);
+		CHECK(p[19] == 0 && p[20] == i + 1 && !memcmp(p + 20, q + 10, 63 * PAGE) &&
+		      p[20 + 63 * PAGE] == 0);
+		/* And back: the reader's pages are gone this time. */
+		p[20] = 0x80 + i;
+		CHECK(!madvise(q, 64 * PAGE, MADV_DONTNEED));
+		wr.opcode = IBV_WR_RDMA_READ;
+		CHECK(!ibv_post_send(a.qp, &wr, &bad));
+		CHECK(status(a.cq) == IBV_WC_SUCCESS);
+		CHECK(q[9] == 0 && !memcmp(p + 20, q + 10, 63 * PAGE));
+	}
+	/* Other memory at the same place. */
+	CHECK(mmap(p, PAGE, PROT_READ | PROT_WRITE, MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS,
+		   -1, 0) == p);
+	a.buf[0] = 0x17;
+	CHECK(write_by((uintptr_t)p, there->rkey, 1) == IBV_WC_SUCCESS && p[0] == 0x17);
+	p[8] = 1;
+	CHECK(remote(IBV_WR_ATOMIC_FETCH_AND_ADD, (uintptr_t)p + 8, there->rkey, 8) ==
+	      IBV_WC_SUCCESS && p[8] == 2);
+	/* To be read only, and not there at all. */
+	CHECK(!mprotect(p, PAGE, PROT_READ));
+	refused(p, (uintptr_t)p, there->rkey, 1);
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)p, there->rkey, 1) == IBV_WC_SUCCESS);
+	CHECK(!munmap(p, PAGE));
+	refused(NULL, (uintptr_t)p, there->rkey, 1);
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)p, there->rkey, 1) == IBV_WC_REM_ACCESS_ERR);
+	renew();
+	/* Outside, although there is memory. */
+	refused(NULL, (uintptr_t)p + 64 * PAGE - 1, there->rkey, 2);
+	CHECK(!ibv_dereg_mr(there));
+	refused(p + PAGE, (uintptr_t)p + PAGE, there->rkey, 1);
+	CHECK(!ibv_dereg_mr(here));
+	munmap(q, 64 * PAGE);
+	munmap(p + PAGE, 63 * PAGE);
+	free_pair();
+}
+
+static void on_demand_implicit(void)
+{
+	struct ibv_mr *mr;
+	uint8_t *p;
+
+	make_pair();
+	mr = ibv_reg_mr(b.pd, NULL, SIZE_MAX, ALL | IBV_ACCESS_ON_DEMAND);
+	CHECK(mr);
+	/* Memory that did not exist then. */
+	p = pages(2, 0);
+	memset(a.buf, 0x66, PAGE);
+	CHECK(write_by((uintptr_t)p + 100, mr->rkey, PAGE) == IBV_WC_SUCCESS);
+	CHECK(!p[99] && p[100] == 0x66 && p[99 + PAGE] == 0x66 && !p[100 + PAGE]);
+	munmap(p, 2 * PAGE);
+	refused(NULL, (uintptr_t)p, mr->rkey, 1);
+	refused(NULL, 0, mr->rkey, 1);
+	refused(NULL, 0xffff888000000000, mr->rkey, 8);
+	refused(NULL, 0xffffffffffffffff, mr->rkey, 1);
+	CHECK(!ibv_dereg_mr(mr));
+	/* Only memory that is not pinned can be everything. */
+	CHECK(!ibv_reg_mr(b.pd, NULL, SIZE_MAX, ALL));
+	free_pair();
+}
+
+static int advise(struct ibv_pd *pd, int advice, void *addr, uint32_t length, uint32_t lkey)
+{
+	struct ibv_sge sge = { (uintptr_t)addr, length, lkey };
+
+	return ibv_advise_mr(pd, advice, IBV_ADVISE_MR_FLAG_FLUSH, &sge, 1);
+}
+
+static void on_demand_advice(void)
+{
+	uint8_t *p = pages(8, 0);
+	unsigned char in[8];
+	struct ibv_mr *mr, *readable;
+	struct ibv_pd *pd;
+
+	make_pair();
+	pd = ibv_alloc_pd(b.ctx);
+	mr = unpinned(&b, p, 8 * PAGE);
+	readable = ibv_reg_mr(b.pd, p, 8 * PAGE, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	CHECK(pd && readable);
+	CHECK(!mincore(p, 8 * PAGE, in) && !(in[2] & 1));
+	CHECK(!advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, p + 2 * PAGE, 2 * PAGE, mr->lkey));
+	CHECK(!mincore(p, 8 * PAGE, in) && !(in[1] & 1) && (in[2] & 1) && (in[3] & 1) &&
+	      !(in[4] & 1));
+	CHECK(!advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, 8 * PAGE, readable->lkey));
+	CHECK(!advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, p, 8 * PAGE, mr->lkey));
+	/* Not writable, outside, no such key, of another domain, pinned. */
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, p, PAGE, readable->lkey) == EPERM);
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p + 1, 8 * PAGE, mr->lkey) == EFAULT);
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey + 1) == EFAULT);
+	CHECK(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey) == EFAULT);
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, b.buf, PAGE, b.mr->lkey) == EFAULT);
+	CHECK(advise(b.pd, 77, p, PAGE, mr->lkey));
+	munmap(p + PAGE, PAGE);
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, 8 * PAGE, mr->lkey) == EFAULT);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(readable) && !ibv_dealloc_pd(pd));
+	munmap(p, 8 * PAGE);
+	free_pair();
+}
+
+static const struct check_case cases[] = {
+	{ "window_type_1", window_type_1 },
+	{ "window_type_2", window_type_2 },
+	{ "window_refused", window_refused },
+	{ "reregister", reregister },
+	{ "device_memory", device_memory },
+	{ "flush_and_atomic_write", flush_and_atomic_write },
+	{ "on_demand", on_demand },
+	{ "on_demand_implicit", on_demand_implicit },
+	{ "on_demand_advice", on_demand_advice },
+	{ NULL, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc == 1)
+		return run_case(cases, NULL);
+	if (argc != 4 && argc != 6)
+		return 2;
+	device[0] = argv[2];
+	gid_index[0] = atoi(argv[3]);
+	device[1] = argv[argc - 2];
+	gid_index[1] = atoi(argv[argc - 1]);
+	return run_case(cases, argv[1]);
+}
