@@ -96,12 +96,13 @@ impl<T: Handler> Interrupts<T> {
         if count == 0 {
             return Err(EINVAL);
         }
+        let handlers = KVec::with_capacity(count as usize, GFP_KERNEL)?;
         // SAFETY: Process context. `handle::<T>` gets what `start` below says, see there.
         let raw = unsafe { bindings::xrdma_vectors_alloc(count, Some(handle::<T>)) };
         // INVARIANT: Just made, and nothing is started.
         let mut this = Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
-            handlers: KVec::with_capacity(count as usize, GFP_KERNEL)?,
+            handlers,
         };
         let mut data = KVec::with_capacity(count as usize, GFP_KERNEL)?;
         for index in 0..count {
