@@ -9,7 +9,7 @@
 #   make test            host tests, then guest tests on the stock kernel
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
 #   make test-long       what takes longer
-#   make bench           xroce, rxe and TCP side by side
+#   make bench           xroce, rxe and TCP side by side; XRC by the thousand
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 
 KVER  ?= $(shell uname -r)
@@ -53,8 +53,9 @@ demo:
 	@tools/vm/run --timeout 300 -- tools/demo/run
 
 bench:
-	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- tools/bench/run --json /mnt/share/bench.json
-	@echo "figures: $(BUILD)/bench/bench.json"
+	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- sh -c \
+		'tools/bench/run --json /mnt/share/bench.json && tools/bench/scale --json /mnt/share/scale.json'
+	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json"
 
 test test-debug test-long:
 	@tools/vm/check $@
