@@ -279,9 +279,13 @@ impl Consumer {
     }
 
     /// Takes the entries out that `is_gone` names; the others keep their order.
-    /// The kernel adds behind those that are looked at.
+    /// The kernel adds behind those that are looked at. A ring whose indices
+    /// make no sense is left alone: it would have no end.
     pub fn remove<T: Plain>(&mut self, is_gone: impl Fn(&T) -> bool) {
         let end = self.ring.kernel_index();
+        if end.wrapping_sub(self.next) > self.ring.entries {
+            return;
+        }
         let (mut at, mut to) = (end, end);
         while at != self.next {
             at = at.wrapping_sub(1);
