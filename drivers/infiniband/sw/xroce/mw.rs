@@ -238,6 +238,8 @@ pub(crate) fn dealloc(mw: &Mw<Xroce>) {
     if let Some(mw) = removed {
         mw.state.write(|state, _| {
             state.unbind();
+            // Who found the window before may still want to bind it: no request has this key.
+            state.key = 0;
             (false, ())
         });
     }
