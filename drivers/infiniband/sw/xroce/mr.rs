@@ -495,7 +495,8 @@ fn check_access(flags: u32) -> Result<u32> {
 }
 
 /// `ibv_rereg_mr`: other memory, rights, protection domain, or several of them. The keys stay. EBUSY
-/// while windows are bound; errors of [`reg_user`]; the region is as before then.
+/// while windows are bound; EINVAL for a change between pinned and on-demand memory; errors of
+/// [`reg_user`]. The region is as before then.
 pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     let tables = tables::tables()?;
     let number = mr.data().number();
@@ -507,6 +508,10 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
         Some(flags) => check_access(flags)?,
         None => fixed.access,
     };
+    // Whether its use sleeps is asked before it is used: a key stays with the answer.
+    if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND {
+        return Err(EINVAL);
+    }
     let other = match &change.memory {
         Some(region) => {
             let region = UserRegion { access, ..*region };
@@ -532,10 +537,6 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
             region.length,
             iova,
         ),
-        None if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND => {
-            // Pinning is no right that could be changed alone.
-            return Err(EINVAL);
-        }
         None => (fixed.memory.clone(), fixed.start, fixed.length, fixed.iova),
     };
     let new = Ref::new(
