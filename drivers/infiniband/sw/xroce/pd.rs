@@ -25,9 +25,9 @@ impl Sleeps {
         self.0.load(Relaxed) != 0
     }
 
-    /// Says it; false when it had been said before.
-    fn set(&self) -> bool {
-        self.0.xchg(1, Full) == 0
+    /// Says it.
+    fn set(&self) {
+        self.0.xchg(1, Full);
     }
 }
 
@@ -35,6 +35,8 @@ impl Sleeps {
 pub(crate) struct WirePd {
     id: u64,
     sleeps: Sleeps,
+    /// Nobody runs any more who began before `sleeps` was said.
+    settled: Atomic<u32>,
 }
 
 impl WirePd {
@@ -57,6 +59,7 @@ impl PdData {
         let wire = WirePd {
             id: NEXT.fetch_add(1, Relaxed),
             sleeps: Sleeps::new(),
+            settled: Atomic::new(0),
         };
         Ok(PdData {
             wire: Arc::new(wire, GFP_ACCOUNT)?,
@@ -77,10 +80,13 @@ impl PdData {
     /// A region that is not pinned is about to be made: when this returns, every run of a queue pair
     /// that could meet it may sleep. Process context, sleeps.
     pub(crate) fn prepare_to_sleep(&self, device: &WireDevice) {
-        let device_is_new = device.sleeps().set();
-        if self.wire.sleeps.set() || device_is_new {
-            // Runs in softirq are RCU readers, and those that begin now see what was said.
+        device.sleeps().set();
+        self.wire.sleeps.set();
+        // Another caller may have said it a moment ago and still be waiting: so does this one.
+        if self.wire.settled.load(Acquire) == 0 {
+            // Runs that must not sleep are RCU readers, and those that begin now see what was said.
             rdma::rcu::synchronize();
+            self.wire.settled.store(1, Release);
         }
     }
 }

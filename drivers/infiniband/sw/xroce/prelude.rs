@@ -22,9 +22,11 @@ pub(crate) use kernel::{
     prelude::*,
     sync::{
         atomic::{
+            Acquire,
             Atomic,
             Full,
-            Relaxed, //
+            Relaxed,
+            Release, //
         },
         Arc,
     }, //
