@@ -131,7 +131,11 @@ static void srq_resized(void)
 		posted++;
 	CHECK(posted - next == 8);
 	drain_srq(&a, &b, &next, 8);
-	/* Both at once. */
+	/* Both at once, or neither. */
+	CHECK(srq_set(srq, 64, 65, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) == EINVAL);
+	CHECK(srq_size(srq) == 8 && !srq_post(&n, srq, posted));
+	posted++;
+	drain_srq(&a, &b, &next, 1);
 	CHECK(!srq_set(srq, 64, 40, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT));
 	CHECK(srq_set(srq, 32, 0, IBV_SRQ_MAX_WR) == EINVAL || srq_size(srq) <= 64);
 	CHECK(!ibv_destroy_qp(a.qp) && !ibv_destroy_qp(b.qp) && !ibv_destroy_srq(srq));

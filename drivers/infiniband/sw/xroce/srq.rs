@@ -163,6 +163,12 @@ impl Inner {
         }
     }
 
+    /// Arms the limit; true when it is reached already.
+    fn set_limit(&mut self, limit: u32) -> bool {
+        self.limit = limit;
+        self.limit_reached()
+    }
+
     /// The limit was armed and is reached: disarms it.
     fn limit_reached(&mut self) -> bool {
         if self.limit != 0 && self.available() < self.limit {
@@ -266,8 +272,14 @@ pub(crate) fn create(
 }
 
 /// Gives a user's queue a ring for `max_wr` receives and tells user space about it. EINVAL when more
-/// are posted, or when there is a limit above.
-fn resize(srq: &Srq<Xroce>, max_wr: u32, udata: &mut Udata<'_, Xroce>) -> Result {
+/// are posted, or when there is a limit above; nothing is changed then. Sets the limit as well if
+/// there is a `new_limit`; true when that is reached already.
+fn resize(
+    srq: &Srq<Xroce>,
+    max_wr: u32,
+    new_limit: Option<u32>,
+    udata: &mut Udata<'_, Xroce>,
+) -> Result<bool> {
     let data = srq.data();
     let wire = &data.wire;
     if max_wr == 0 || max_wr > limits::MAX_SRQ_WR {
@@ -298,7 +310,7 @@ fn resize(srq: &Srq<Xroce>, max_wr: u32, udata: &mut Udata<'_, Xroce>) -> Result
     };
     let end = old.copy_to(&mem, entries)?;
     let mut inner = wire.inner.lock();
-    if inner.limit > entries {
+    if new_limit.unwrap_or(inner.limit) > entries {
         return Err(EINVAL);
     }
     let Queue::User(ring) = &inner.queue else {
@@ -307,12 +319,16 @@ fn resize(srq: &Srq<Xroce>, max_wr: u32, udata: &mut Udata<'_, Xroce>) -> Result
     let ring = ring.moved(mem.clone(), entries, end)?;
     inner.queue = Queue::User(ring);
     wire.max_wr.store(entries, Relaxed);
+    let reached = match new_limit {
+        Some(limit) => inner.set_limit(limit),
+        None => false,
+    };
     drop(inner);
     *user = UserRing {
         mem,
         _mapping: mapping,
     };
-    Ok(())
+    Ok(reached)
 }
 
 /// `ibv_modify_srq`: size of a user's queue, limit. EINVAL for what is out of range.
@@ -323,21 +339,21 @@ pub(crate) fn modify(
     udata: Option<&mut Udata<'_, Xroce>>,
 ) -> Result {
     let wire = &srq.data().wire;
-    if mask.max_wr {
-        resize(srq, attr.max_wr, udata.ok_or(EINVAL)?)?;
-    }
-    if mask.limit {
-        if attr.limit > wire.max_wr.load(Relaxed) {
+    let limit = mask.limit.then_some(attr.limit);
+    let reached = if mask.max_wr {
+        // Both or nothing: user space stays with its ring when it is told of an error.
+        resize(srq, attr.max_wr, limit, udata.ok_or(EINVAL)?)?
+    } else if let Some(limit) = limit {
+        let mut inner = wire.inner.lock();
+        if limit > wire.max_wr.load(Relaxed) {
             return Err(EINVAL);
         }
-        let reached = {
-            let mut inner = wire.inner.lock();
-            inner.limit = attr.limit;
-            inner.limit_reached()
-        };
-        if reached {
-            wire.handle.event(SrqEvent::LimitReached);
-        }
+        inner.set_limit(limit)
+    } else {
+        false
+    };
+    if reached {
+        wire.handle.event(SrqEvent::LimitReached);
     }
     Ok(())
 }
