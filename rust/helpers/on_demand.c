@@ -26,8 +26,10 @@ void xrdma_mm_drop(struct mm_struct *mm)
  * mmget_not_zero() and the lock of an address space are inline. Brings @n pages
  * from the one with @addr on in, for writing if @write, and holds them; -EFAULT
  * unless all are there, and when the process has ended. Sleeps, but does not
- * wait for whoever provides a page, which may be a process that never does:
- * -EAGAIN then, and the page is on its way.
+ * wait for whoever provides a page or is changing the address space, which may
+ * depend on a process that never gets there: -EAGAIN then, and pages of files
+ * and swap are on their way. A page that userfaultfd guards is not: its monitor
+ * is told of faults that wait only.
  */
 int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 		  struct page **pages)
@@ -40,7 +42,11 @@ int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 	while (got < n) {
 		int locked = 1;
 
-		mmap_read_lock(mm);
+		/* Who has it for writing may itself wait for a process (FUSE). */
+		if (!mmap_read_trylock(mm)) {
+			ret = -EAGAIN;
+			break;
+		}
 		ret = pin_user_pages_remote(mm,
 					    (addr & PAGE_MASK) +
 						    got * PAGE_SIZE,
