@@ -139,6 +139,21 @@ impl<T: Send + Sync> Table<T> {
         unsafe { Ref::try_from_shared(ptr) }
     }
 
+    /// As [`get`](Self::get), of an object that `fits`. Others get no reference, not even for a moment:
+    /// their owner may count on readers being done after a grace period. `fits` must not sleep.
+    pub fn get_if(&self, id: u32, fits: impl FnOnce(&T) -> bool) -> Option<Ref<T>> {
+        let guard = rcu::read_lock();
+        let ptr = self.load(id, &guard)?;
+        // SAFETY: Found in this RCU read section, which lasts until `fits` has returned; the table's
+        // reference or the grace period after it keep the object.
+        if !fits(unsafe { data(ptr) }) {
+            return None;
+        }
+        // SAFETY: Found in this RCU read section, and an object waits for a grace period after its
+        // last reference is gone.
+        unsafe { Ref::try_from_shared(ptr) }
+    }
+
     /// Calls `f` with the object that has number `id`. Any context.
     ///
     /// No count is touched; `f` runs in an RCU read section and must not sleep. The object may be

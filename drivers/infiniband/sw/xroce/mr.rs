@@ -259,7 +259,7 @@ pub(crate) fn with<R>(
         Some(Found::Done(result)) => result,
         // By reference, since RCU readers must not sleep.
         Some(Found::Sleeps(f)) => {
-            let mr = mrs.get(key >> 8).ok_or(Fault)?;
+            let mr = mrs.get_if(key >> 8, WireMr::sleeps).ok_or(Fault)?;
             mr.with(key, pd, addr, len, needed, f)
         }
         None => Err(Fault),
@@ -671,14 +671,16 @@ pub(crate) fn dereg(mr: &Mr<Xroce>) -> Result {
 pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
     let tables = tables::tables()?;
     for range in list {
-        let mr = tables.mrs.get(range.lkey >> 8).ok_or(EFAULT)?;
+        // Not of a region that is pinned: its owner waits for readers, not for references.
+        let fits = |mr: &WireMr| mr.pd == pd.data().id() && mr.sleeps();
+        let mr = tables.mrs.get_if(range.lkey >> 8, fits).ok_or(EFAULT)?;
         let Region::Fixed(region) = &mr.kind else {
             return Err(EFAULT);
         };
         let Memory::OnDemand(memory) = &*region.memory else {
             return Err(EFAULT);
         };
-        if mr.pd != pd.data().id() || region.key != range.lkey {
+        if region.key != range.lkey {
             return Err(EFAULT);
         }
         if advice == Advice::PrefetchWrite && region.access & access::LOCAL_WRITE == 0 {
