@@ -313,18 +313,21 @@ pub(crate) fn flush(
 }
 
 /// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It may
-/// be closed already.
+/// be closed already. A wrong key is looked at only, since closing disturbs those who have the right
+/// one.
 fn invalidate_fast(key: u32, pd: u64) -> Result<(), Fault> {
     tables::get()
         .and_then(|tables| {
             tables.mrs.with(key >> 8, |mr| match &mr.kind {
-                Region::Fast(fast) if mr.pd == pd => fast.write(|r, open| {
-                    if r.key == key {
-                        (false, Ok(()))
-                    } else {
-                        (open, Err(Fault))
-                    }
-                }),
+                Region::Fast(fast) if mr.pd == pd && fast.read(|r| r.key == key) != Some(false) => {
+                    fast.write(|r, open| {
+                        if r.key == key {
+                            (false, Ok(()))
+                        } else {
+                            (open, Err(Fault))
+                        }
+                    })
+                }
                 _ => Err(Fault),
             })
         })
@@ -360,16 +363,19 @@ pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> 
     tables::get()
         .and_then(|tables| {
             tables.mrs.with(reg.key >> 8, |mr| match &mr.kind {
-                Region::Fast(fast) if mr.pd == qp.pd => fast.write(|r, open| {
-                    if open {
-                        // It was not invalidated before.
-                        return (true, Err(WcStatus::MwBindErr));
-                    }
-                    r.key = reg.key;
-                    r.iova = reg.iova;
-                    r.access = flags;
-                    (true, Ok(()))
-                }),
+                // As for `invalidate_fast`: closed only when that may be right.
+                Region::Fast(fast) if mr.pd == qp.pd && fast.read(|_| ()).is_none() => {
+                    fast.write(|r, open| {
+                        if open {
+                            // It was not invalidated before.
+                            return (true, Err(WcStatus::MwBindErr));
+                        }
+                        r.key = reg.key;
+                        r.iova = reg.iova;
+                        r.access = flags;
+                        (true, Ok(()))
+                    })
+                }
                 _ => Err(WcStatus::MwBindErr),
             })
         })

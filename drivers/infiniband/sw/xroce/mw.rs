@@ -137,6 +137,11 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
             if mw.pd != qp.pd || mw.mw_type == MwType::Two && bind.length == 0 {
                 return Err(error);
             }
+            // A window that is in use is closed only when that may be right.
+            let stays = |state: &State| state.key != bind.mw_rkey || mw.mw_type == MwType::Two;
+            if mw.state.read(stays) == Some(true) {
+                return Err(error);
+            }
             mw.state.write(|state, open| {
                 if state.key != bind.mw_rkey || mw.mw_type == MwType::Two && open {
                     return (open, Err(error));
@@ -187,9 +192,15 @@ pub(crate) fn invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
                 if mw.pd != qp.pd || mw.mw_type != MwType::Two {
                     return Err(Fault);
                 }
+                let fits = |state: &State| {
+                    state.key == rkey && state.bound.is_some_and(|bound| bound.qpn == qp.qpn)
+                };
+                // As for a bind: closed only when that may be right.
+                if mw.state.read(fits) == Some(false) {
+                    return Err(Fault);
+                }
                 mw.state.write(|state, open| {
-                    let here = state.bound.is_some_and(|bound| bound.qpn == qp.qpn);
-                    if state.key != rkey || !here {
+                    if !fits(state) {
                         return (open, Err(Fault));
                     }
                     state.unbind();
