@@ -8,6 +8,10 @@
 //! when the last look-up that found it has ended. A re-registration puts another region in its place.
 //! Regions for fast registration change by work requests, behind a gate of their own.
 
+mod advise;
+
+pub(crate) use self::advise::advise;
+
 use crate::limits::{
     self,
     Charge,
@@ -30,8 +34,6 @@ use rdma::mem::{
 };
 use rdma::mr::{
     access,
-    Advice,
-    AdvisedRange,
     CreatedMr,
     Mr,
     Rereg,
@@ -667,42 +669,6 @@ pub(crate) fn dereg(mr: &Mr<Xroce>) -> Result {
     if let Some(region) = tables.mrs.remove(number) {
         region.revoke();
         Ref::retire(region);
-    }
-    Ok(())
-}
-
-/// `ibv_advise_mr`: prefetches parts of regions that are not pinned. EFAULT for a key that is not of
-/// such a region of the protection domain, a range outside of it, or memory that is not there; EPERM
-/// for a region that may not be written so.
-pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
-    let tables = tables::tables()?;
-    for range in list {
-        // Not of a region that is pinned: its owner waits for readers, not for references.
-        let fits = |mr: &WireMr| mr.pd == pd.data().id() && mr.sleeps();
-        let mr = tables.mrs.get_if(range.lkey >> 8, fits).ok_or(EFAULT)?;
-        let Region::Fixed(region) = &mr.kind else {
-            return Err(EFAULT);
-        };
-        let Memory::OnDemand(memory) = &*region.memory else {
-            return Err(EFAULT);
-        };
-        if region.key != range.lkey {
-            return Err(EFAULT);
-        }
-        if advice == Advice::PrefetchWrite && region.access & access::LOCAL_WRITE == 0 {
-            return Err(EPERM);
-        }
-        let len = u64::from(range.length);
-        let at = offset(region.iova, region.length, range.addr, len).ok_or(EFAULT)?;
-        let done = match advice {
-            Advice::Prefetch => memory.prefetch(at, len, false),
-            Advice::PrefetchWrite => memory.prefetch(at, len, true),
-            // What is there is there: pages are looked up at each use.
-            Advice::PrefetchNoFault => Ok(()),
-        };
-        if wait {
-            done?;
-        }
     }
     Ok(())
 }
