@@ -12,7 +12,7 @@
 
 mod copy;
 
-use self::copy::{copy, CopyFault, End};
+use self::copy::{copy, CopyFault, End, Until};
 use crate::access;
 use crate::prelude::*;
 use crate::qp::engine::Budget;
@@ -25,6 +25,10 @@ use roce::responder::{LocalOutcome, LocalPlan};
 
 /// The most bytes that are copied without looking around.
 const CHUNK: u32 = 256 << 10;
+
+/// How long one run may keep the peer's receive side while it waits for memory, ns: the peer's owner
+/// may want to destroy it, and is not to pay for the pages of another.
+const MAX_HOLD_NS: u64 = 10_000_000;
 
 /// When a sender tries again that could not leave its number with the peer, ns.
 const RETRY_NS: u64 = 100_000;
@@ -86,6 +90,7 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         qp.schedule_send();
         return Some(Run::Idle);
     }
+    let until = Until(qp.sleeps().then(|| now.saturating_add(MAX_HOLD_NS)));
     let mut held: Option<OwnerGuard<'_, RecvSide>> = None;
     let again = loop {
         if !fill(&mut side.requester, &mut side.io, qp) {
@@ -124,7 +129,7 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         };
         let before = transfer.done;
         let step = match (&peer, &mut held) {
-            (Some(peer), Some(recv)) => advance(side, qp, peer, recv, &mut transfer, now),
+            (Some(peer), Some(recv)) => advance(side, qp, peer, recv, &mut transfer, now, until),
             _ => Step::Finished(Err(LocalError::Silent)),
         };
         budget.spend(transfer.done.wrapping_sub(before));
@@ -143,7 +148,7 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
                 side.requester.local_done(result, now, &mut env);
             }
         }
-        if budget.is_empty() {
+        if budget.is_empty() || until.is_over() {
             side.io.blocked();
             break Run::Again;
         }
@@ -258,6 +263,7 @@ fn advance(
     recv: &mut RecvSide,
     transfer: &mut Transfer,
     now: u64,
+    until: Until,
 ) -> Step {
     if !listens(peer, recv, side, qp) {
         return Step::Finished(Err(LocalError::Silent));
@@ -283,7 +289,7 @@ fn advance(
         }
     };
     let mut ok = LocalOk::Done;
-    let (outcome, blame) = match copy_chunk(&side.io, qp, peer, recv, transfer, plan) {
+    let (outcome, blame) = match copy_chunk(&side.io, qp, peer, recv, transfer, plan, until) {
         Ok(false) => return Step::More,
         Ok(true) => {
             if let LocalPlan::Atomic { original } = plan {
@@ -312,6 +318,7 @@ fn copy_chunk(
     recv: &RecvSide,
     transfer: &mut Transfer,
     plan: LocalPlan,
+    until: Until,
 ) -> Result<bool, (LocalOutcome, Option<WcStatus>)> {
     let slot = transfer.message.slot;
     let own = End::List {
@@ -351,14 +358,14 @@ fn copy_chunk(
     let len = total.wrapping_sub(transfer.done).min(CHUNK);
     let at = transfer.done;
     if len > 0 {
-        if let LocalPlan::AtomicWrite(_) = plan {
-            write_atomic(io, qp, slot, &theirs)
+        let copied = if let LocalPlan::AtomicWrite(_) = plan {
+            write_atomic(io, qp, slot, &theirs).map(|()| len)
         } else if let LocalPlan::Read(_) = plan {
-            copy(&theirs, &own, at, len, mr::REMOTE_READ)
+            copy(&theirs, &own, at, len, mr::REMOTE_READ, until)
         } else if io.is_inline(slot) {
-            copy_inline(io, slot, &theirs, at, len)
+            copy_inline(io, slot, &theirs, at, len, until)
         } else {
-            copy(&own, &theirs, at, len, mr::REMOTE_WRITE)
+            copy(&own, &theirs, at, len, mr::REMOTE_WRITE, until)
         }
         .map_err(|e| match (e, plan) {
             (CopyFault::Source, LocalPlan::Read(_)) => (fault, None),
@@ -366,8 +373,8 @@ fn copy_chunk(
             (CopyFault::Source, _) => mine(()),
             (CopyFault::Destination, _) => (fault, None),
         })?;
+        transfer.done = at.wrapping_add(copied);
     }
-    transfer.done = at.wrapping_add(len);
     Ok(transfer.done >= total)
 }
 
@@ -380,8 +387,15 @@ fn write_atomic(io: &SendIo, qp: &WireQp, slot: u32, to: &End<'_>) -> Result<(),
         .map_err(|_| CopyFault::Destination)
 }
 
-/// Copies inline data of work request `slot`.
-fn copy_inline(io: &SendIo, slot: u32, to: &End<'_>, at: u32, len: u32) -> Result<(), CopyFault> {
+/// Copies inline data of work request `slot`, as [`copy`].
+fn copy_inline(
+    io: &SendIo,
+    slot: u32,
+    to: &End<'_>,
+    at: u32,
+    len: u32,
+    until: Until,
+) -> Result<u32, CopyFault> {
     let mut buffer = [0u8; 256];
     let mut done = 0;
     while done < len {
@@ -390,9 +404,13 @@ fn copy_inline(io: &SendIo, slot: u32, to: &End<'_>, at: u32, len: u32) -> Resul
         let offset = at.wrapping_add(done);
         io.gather(0, slot, offset, piece)
             .map_err(|_| CopyFault::Source)?;
-        to.store(offset, piece, mr::REMOTE_WRITE)
+        let stored = to
+            .store(offset, piece, mr::REMOTE_WRITE)
             .map_err(|_| CopyFault::Destination)?;
-        done = done.wrapping_add(part);
+        done = done.wrapping_add(stored.max(1));
+        if until.is_over() {
+            break;
+        }
     }
-    Ok(())
+    Ok(done)
 }

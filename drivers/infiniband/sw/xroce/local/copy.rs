@@ -106,18 +106,29 @@ impl End<'_> {
         })
     }
 
-    /// Stores `data` at `offset`.
-    pub(super) fn store(&self, offset: u32, data: &[u8], access: u32) -> Result<(), Fault> {
-        let mut done = 0usize;
-        while let Some(rest) = data.get(done..).filter(|rest| !rest.is_empty()) {
-            let at = offset.wrapping_add(done as u32);
-            let stored = self.with(at, rest.len() as u32, true, access, |memory, at, len| {
-                memory.write(at, rest.get(..len as usize).ok_or(Fault)?)?;
+    /// Stores the first bytes of `data` at `offset`; how many. It waits for memory once at most.
+    pub(super) fn store(&self, offset: u32, data: &[u8], access: u32) -> Result<u32, Fault> {
+        self.with(
+            offset,
+            data.len() as u32,
+            true,
+            access,
+            |memory, at, len| {
+                memory.write(at, data.get(..len as usize).ok_or(Fault)?)?;
                 Ok(len)
-            })?;
-            done = done.wrapping_add(stored as usize);
-        }
-        Ok(())
+            },
+        )
+    }
+}
+
+/// Until when a copy may go on, if it may take long: memory that is not pinned may have to be waited
+/// for again and again.
+#[derive(Clone, Copy)]
+pub(super) struct Until(pub(super) Option<u64>);
+
+impl Until {
+    pub(super) fn is_over(self) -> bool {
+        self.0.is_some_and(|end| now_ns() >= end)
     }
 }
 
@@ -138,19 +149,19 @@ fn copy_by_buffer(
         .map_err(|_| CopyFault::Source)?;
     let piece = piece.get(..loaded as usize).ok_or(CopyFault::Source)?;
     to.store(offset, piece, access)
-        .map_err(|_| CopyFault::Destination)?;
-    Ok(loaded)
+        .map_err(|_| CopyFault::Destination)
 }
 
-/// Copies `len` bytes at `offset` of `from` to the same offset of `to`. `access` is what is asked of
-/// the end that is remote.
+/// Copies `len` bytes at `offset` of `from` to the same offset of `to`, or fewer when time is up; how
+/// many. `access` is what is asked of the end that is remote.
 pub(super) fn copy(
     from: &End<'_>,
     to: &End<'_>,
     offset: u32,
     len: u32,
     access: u32,
-) -> Result<(), CopyFault> {
+    until: Until,
+) -> Result<u32, CopyFault> {
     let mut done = 0u32;
     while done < len {
         let at = offset.wrapping_add(done);
@@ -158,6 +169,9 @@ pub(super) fn copy(
         // Memory that is faulted in must not be used while other memory is.
         if from.sleeps(at) || to.sleeps(at) {
             done = done.wrapping_add(copy_by_buffer(from, to, at, rest, access)?.max(1));
+            if until.is_over() {
+                break;
+            }
             continue;
         }
         let readable = Cell::new(false);
@@ -174,5 +188,5 @@ pub(super) fn copy(
             Err(_) => return Err(CopyFault::Source),
         }
     }
-    Ok(())
+    Ok(done)
 }
