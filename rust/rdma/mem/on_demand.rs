@@ -41,7 +41,8 @@ use crate::{
 const MAX_PAGES: usize = 66;
 
 /// How often an access looks for pages that are on their way: some seconds in all. Who provides them
-/// may be a process (userfaultfd, FUSE), for which nobody here may wait for ever.
+/// may be a process (FUSE), for which nobody here may wait for ever. For userfaultfd it is in vain:
+/// its monitor is not told of faults that do not wait.
 const MAX_TRIES: u32 = 4000;
 
 /// An address space, without its memory.
