@@ -74,8 +74,9 @@ bool xrdma_work_schedule(struct xrdma_work *w)
 }
 
 /*
- * As above, on another queue than its own this time. The item runs on one of
- * them at a time.
+ * As above, on another queue than its own this time. If it is running on its
+ * own, it may start here before that has ended, and xrdma_work_cancel() waits
+ * for the start that came last only.
  */
 bool xrdma_work_schedule_on(struct xrdma_work *w, struct workqueue_struct *wq)
 {

@@ -224,7 +224,7 @@ impl Work {
     }
 
     /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, whatever its kind.
-    /// Any context but NMI.
+    /// With items that are scheduled in both ways it may run twice at a time. Any context but NMI.
     pub fn schedule_process(&self) -> bool {
         let Some(wq) = queue() else {
             return false;
@@ -233,8 +233,8 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule_on(self.ptr.as_ptr(), wq.as_ptr()) }
     }
 
-    /// Takes a start that is still to come back, and waits for one that is running. Process context,
-    /// sleeps; not from the function itself.
+    /// Takes a start that is still to come back, and waits for one that is running: for the last one,
+    /// if the item is scheduled in both ways. Process context, sleeps; not from the function itself.
     pub fn cancel(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { bindings::xrdma_work_cancel(self.ptr.as_ptr()) }

@@ -76,7 +76,8 @@ impl WireQp {
     /// this returns. Process context.
     pub(crate) fn stop(&self) {
         self.set_state(QpState::Reset);
-        // Timers and work items find the QP by its number, so what is armed from now on does nothing.
+        // Timers and work items find the QP by its number, so what is armed from now on does nothing;
+        // what still runs, in the other of its two contexts, `reset` waits for.
         self.send_work.cancel();
         self.recv_work.cancel();
         self.reset();
