@@ -190,13 +190,17 @@ impl OnDemand {
     }
 
     /// Faults `len` bytes at `offset` in, for writing if `write`. Sleeps.
-    pub fn prefetch(&self, offset: u64, len: u64, write: bool) -> Result<(), Fault> {
+    ///
+    /// # Errors
+    ///
+    /// `EINTR` for a signal, `EFAULT`.
+    pub fn prefetch(&self, offset: u64, len: u64, write: bool) -> Result {
         const STEP: u64 = 64 << PAGE_SHIFT;
         let mut at = offset;
         let mut rest = len;
         while rest > 0 {
             if work::signal_pending() {
-                return Err(Fault);
+                return Err(EINTR);
             }
             let now = rest.min(STEP);
             self.with(at, now as usize, write, |_| Ok(()))?;

@@ -19,7 +19,7 @@ use rdma::pd::Pd;
 
 /// `ibv_advise_mr`: prefetches parts of regions that are not pinned. EFAULT for a key that is not of
 /// such a region of the protection domain, a range outside of it, or memory that is not there; EPERM
-/// for a region that may not be written so.
+/// for a region that may not be written so; EINTR for a signal.
 pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
     let tables = tables::tables()?;
     for range in list {
