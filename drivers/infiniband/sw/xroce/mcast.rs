@@ -16,7 +16,7 @@ use rdma::qp::Qp;
 pub(crate) const MAX_QPS: usize = 56;
 /// Groups that can have members.
 pub(crate) const MAX_GROUPS: u32 = 8192;
-/// Memberships, of all groups of all devices.
+/// Memberships, of all groups of all devices. Nobody has a share: one process may use them up.
 pub(crate) const MAX_MEMBERS: usize = 1 << 12;
 
 /// The number that packets to a group carry in place of a queue pair's.
