@@ -40,6 +40,9 @@ pub(crate) fn is_window(key: u32) -> bool {
 }
 
 /// What a window is bound to.
+///
+/// A window of type 2 stays bound when its queue pair is destroyed. Another queue pair of the same
+/// protection domain can use it only once the numbers have come round.
 #[derive(Clone, Copy)]
 struct Bound {
     /// Key of the region.
