@@ -36,7 +36,8 @@ impl<P: Provider> UContext<P> {
     }
 
     /// As [`Self::map_ring`], at a given offset, which is 2^43 or more and a multiple of the page
-    /// size. `EINVAL` for another one, `EBUSY` when it is taken.
+    /// size. `EINVAL` for another one, `ENOMEM` when it is taken, if only by a mapping whose ring has
+    /// lost its offset.
     pub fn map_ring_at(&self, ring: Arc<RingMem>, offset: u64) -> Result<RingMapping> {
         let page = offset >> kernel::page::PAGE_SHIFT;
         let last = page
@@ -48,7 +49,12 @@ impl<P: Provider> UContext<P> {
         }
         let (page, last) = (u32::try_from(page), u32::try_from(last));
         match (page, last) {
-            (Ok(page), Ok(last)) => Offsets::insert(&self.offsets, ring, page..=last),
+            (Ok(page), Ok(last)) => {
+                let mapping = Offsets::insert(&self.offsets, ring, page..=last)?;
+                (mapping.offset() == offset)
+                    .then_some(mapping)
+                    .ok_or(ENOMEM)
+            }
             _ => Err(EINVAL),
         }
     }
