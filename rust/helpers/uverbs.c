@@ -109,8 +109,9 @@ static int attr_from_user(struct uverbs_attr_bundle *attrs, struct ib_device *de
 		attr->rq_psn = user.rq_psn;
 	if (*mask & IB_QP_SQ_PSN)
 		attr->sq_psn = user.sq_psn;
+	/* A target has none, and who may set one is checked in the core's command only. */
 	if (*mask & IB_QP_QKEY)
-		attr->qkey = user.qkey;
+		return -EINVAL;
 	if (*mask & IB_QP_ACCESS_FLAGS)
 		attr->qp_access_flags = user.qp_access_flags;
 	if (*mask & IB_QP_PKEY_INDEX)
