@@ -64,7 +64,7 @@ static int attr_from_user(struct uverbs_attr_bundle *attrs, struct ib_device *de
 	struct xroce_rcv_qp_attr user;
 	int ret;
 
-	ret = uverbs_copy_from(&user, attrs, XROCE_ATTR_RCV_QP_ATTR);
+	ret = uverbs_copy_from_or_zero(&user, attrs, XROCE_ATTR_RCV_QP_ATTR);
 	if (ret)
 		return ret;
 	*mask = user.attr_mask;
@@ -300,7 +300,7 @@ DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_CREATE,
 	UVERBS_ATTR_PTR_OUT(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
 			    UA_MANDATORY),
 	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_ATTR,
-			   UVERBS_ATTR_TYPE(struct xroce_rcv_qp_attr),
+			   UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest),
 			   UA_MANDATORY));
 
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_REG,
@@ -321,7 +321,7 @@ DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_MODIFY,
 	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
 			   UA_MANDATORY),
 	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_ATTR,
-			   UVERBS_ATTR_TYPE(struct xroce_rcv_qp_attr),
+			   UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest),
 			   UA_MANDATORY));
 
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_QUERY,
@@ -330,7 +330,7 @@ DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_QUERY,
 	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
 			   UA_MANDATORY),
 	UVERBS_ATTR_PTR_OUT(XROCE_ATTR_RCV_QP_ATTR,
-			    UVERBS_ATTR_TYPE(struct xroce_rcv_qp_attr),
+			    UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest),
 			    UA_OPTIONAL),
 	UVERBS_ATTR_PTR_OUT(XROCE_ATTR_RCV_QP_HANDLE, UVERBS_ATTR_TYPE(u32),
 			    UA_OPTIONAL));

@@ -481,6 +481,8 @@ struct xroce_rcv_qp_dest {
  * @port_num: port.
  * @reserved: must be zero.
  * @dest: where its answers go.
+ *
+ * It can grow: what is added comes after @dest, where zero means nothing.
  */
 struct xroce_rcv_qp_attr {
 	__u32 attr_mask;
