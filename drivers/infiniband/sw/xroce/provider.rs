@@ -240,7 +240,6 @@ impl Provider for Xroce {
             hca_core_clock: 1_000_000,
             max_cq_moderation_count: limits::MAX_CQ_MODERATION_COUNT,
             max_cq_moderation_period: limits::MAX_CQ_MODERATION_PERIOD,
-            ..DeviceAttr::default()
         })
     }
 
