@@ -9,7 +9,7 @@
 docs=/usr/share/doc/rdma-core/tests
 [ -d $docs ] || skip_all "rdma-core's tests are not installed"
 filter="-k xrc -k test_mr -k test_odp -k test_srq -k parent_domain -k shared_pd -k DMTest"
-least=80
+least=70
 [ -z "$SELFTEST_LONG" ] || filter='' least=165
 # It starts processes that inherit what they use, which Python no longer does
 # unless it is told to.
