@@ -23,7 +23,7 @@ pub(crate) const MAX_INIT_RD_ATOMIC: u8 = 128;
 /// Completion queues.
 pub(crate) const MAX_CQ: u32 = 1 << 16;
 /// Completions of a queue.
-pub(crate) const MAX_CQE: u32 = 1 << 17;
+pub(crate) const MAX_CQE: u32 = 1 << 19;
 /// Completions that an event may be held back for.
 pub(crate) const MAX_CQ_MODERATION_COUNT: u16 = 1 << 14;
 /// Microseconds that an event may be held back.
