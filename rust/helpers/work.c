@@ -8,6 +8,8 @@
 
 struct xrdma_work {
 	struct work_struct work;
+	/* For another queue than its own: one runs in softirq, one may sleep. */
+	struct work_struct elsewhere;
 	struct workqueue_struct *wq;
 	xrdma_call_fn call;
 	void *fn;
@@ -44,6 +46,13 @@ static void xrdma_work_run(struct work_struct *work)
 	w->call(w->fn, w->cookie);
 }
 
+static void xrdma_work_run_elsewhere(struct work_struct *work)
+{
+	struct xrdma_work *w = container_of(work, struct xrdma_work, elsewhere);
+
+	w->call(w->fn, w->cookie);
+}
+
 /*
  * INIT_WORK() is a macro; and the item must not move. There are two of them,
  * because each makes a lock class: one kind runs in softirq, the other with
@@ -60,6 +69,7 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 		INIT_WORK(&w->work, xrdma_work_run);
 	else
 		INIT_WORK(&w->work, xrdma_work_run);
+	INIT_WORK(&w->elsewhere, xrdma_work_run_elsewhere);
 	w->wq = wq;
 	w->call = call;
 	w->fn = fn;
@@ -74,25 +84,26 @@ bool xrdma_work_schedule(struct xrdma_work *w)
 }
 
 /*
- * As above, on another queue than its own this time. If it is running on its
- * own, it may start here before that has ended, and xrdma_work_cancel() waits
- * for the start that came last only.
+ * As above, on another queue than its own this time. It may run in both at
+ * once.
  */
 bool xrdma_work_schedule_on(struct xrdma_work *w, struct workqueue_struct *wq)
 {
-	return queue_work(wq, &w->work);
+	return queue_work(wq, &w->elsewhere);
 }
 
 /* Kept beside its counterpart, so that Rust need not know the layout. */
 bool xrdma_work_cancel(struct xrdma_work *w)
 {
-	return cancel_work_sync(&w->work);
+	bool here = cancel_work_sync(&w->work);
+
+	return cancel_work_sync(&w->elsewhere) || here;
 }
 
 /* As above. */
 void xrdma_work_free(struct xrdma_work *w)
 {
-	cancel_work_sync(&w->work);
+	xrdma_work_cancel(w);
 	kfree(w);
 }
 
