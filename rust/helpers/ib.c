@@ -50,6 +50,7 @@ void xrdma_ib_setup_device(struct ib_device *dev, struct net_device *netdev,
 	addrconf_addr_eui48((u8 *)&dev->node_guid, mac);
 	/* Doorbell, and arming a CQ by system call: off by default. */
 	dev->uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_POST_SEND) |
+				BIT_ULL(IB_USER_VERBS_CMD_POST_SRQ_RECV) |
 				BIT_ULL(IB_USER_VERBS_CMD_REQ_NOTIFY_CQ);
 }
 

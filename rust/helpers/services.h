@@ -27,6 +27,9 @@ struct work_struct;
 struct workqueue_struct;
 struct xarray;
 
+/* random.c */
+u64 xrdma_random_u64(void);
+
 /* rcu.c */
 bool xrdma_refcount_inc_not_zero(struct refcount_struct *ref);
 void xrdma_rcu_work_init(struct rcu_work *rwork,

@@ -16,10 +16,13 @@ pub use crate::bindings::{
     xroce_create_qp_req,
     xroce_create_qp_resp,
     xroce_create_srq_resp,
+    xroce_create_tm_srq_req,
+    xroce_create_tm_srq_resp,
     xroce_modify_srq_req,
     xroce_ring_hdr,
     xroce_ring_info,
     xroce_sge,
+    xroce_tm_op_slot,
     XROCE_ABI_VERSION,
     XROCE_DM_MAX_SIZE,
     XROCE_DM_MMAP_BASE,
@@ -34,6 +37,13 @@ pub use crate::bindings::{
     XROCE_SEND_SLOT_HDR,
     XROCE_SEND_SOLICITED,
     XROCE_TGT_OPEN,
+    XROCE_TM_ADD,
+    XROCE_TM_COUNT,
+    XROCE_TM_DEL,
+    XROCE_TM_FREED_SIZE,
+    XROCE_TM_INDEX_BITS,
+    XROCE_TM_SIGNALED,
+    XROCE_TM_SYNC,
     XROCE_UVERBS_ABI_VERSION, //
 };
 
@@ -57,5 +67,10 @@ pub use crate::bindings::{
     xroce_send_opcode_XROCE_WR_RDMA_WRITE_IMM as XROCE_WR_RDMA_WRITE_IMM,
     xroce_send_opcode_XROCE_WR_SEND as XROCE_WR_SEND,
     xroce_send_opcode_XROCE_WR_SEND_IMM as XROCE_WR_SEND_IMM,
-    xroce_send_opcode_XROCE_WR_SEND_INV as XROCE_WR_SEND_INV, //
+    xroce_send_opcode_XROCE_WR_SEND_INV as XROCE_WR_SEND_INV,
+    xroce_tm_error_XROCE_TM_ERR_COUNT as XROCE_TM_ERR_COUNT,
+    xroce_tm_error_XROCE_TM_ERR_HANDLE as XROCE_TM_ERR_HANDLE,
+    xroce_tm_error_XROCE_TM_ERR_MASKS as XROCE_TM_ERR_MASKS,
+    xroce_tm_error_XROCE_TM_ERR_OPCODE as XROCE_TM_ERR_OPCODE,
+    xroce_tm_error_XROCE_TM_ERR_SGE as XROCE_TM_ERR_SGE, //
 };

@@ -16,7 +16,8 @@ pub use attr::{
     kernel_cap,
     odp_cap,
     DeviceAttr,
-    OnDemandCaps, //
+    OnDemandCaps,
+    TmCaps, //
 };
 
 use crate::{

@@ -63,6 +63,7 @@ pub mod mem;
 pub mod net;
 pub mod owner;
 pub mod percpu;
+pub mod random;
 pub mod rcu;
 pub mod ring;
 pub mod sync;

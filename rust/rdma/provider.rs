@@ -336,6 +336,11 @@ pub trait Provider: Sized + Send + Sync + 'static {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
+    /// A process rang the doorbell of its shared receive queue (`POST_SRQ_RECV` without requests).
+    fn srq_doorbell(_srq: &Srq<Self>) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
     /// Opens an XRC domain.
     fn alloc_xrcd(
         _device: &Device<Self>,

@@ -89,6 +89,21 @@ pub struct DeviceAttr {
     pub max_cq_moderation_count: u16,
     /// Microseconds that it can wait.
     pub max_cq_moderation_period: u16,
+    /// Tag matching on shared receive queues.
+    pub tm: TmCaps,
+}
+
+/// What tag-matching receive queues can do; all zero: there are none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TmCaps {
+    /// Bytes of a rendezvous request.
+    pub max_rndv_hdr_size: u32,
+    /// Tags in a list.
+    pub max_num_tags: u32,
+    /// Operations outstanding.
+    pub max_ops: u32,
+    /// Scatter elements of a tag.
+    pub max_sge: u32,
 }
 
 impl DeviceAttr {
@@ -143,6 +158,13 @@ impl DeviceAttr {
         raw.hca_core_clock = self.hca_core_clock;
         raw.cq_caps.max_cq_moderation_count = self.max_cq_moderation_count;
         raw.cq_caps.max_cq_moderation_period = self.max_cq_moderation_period;
+        raw.tm_caps.max_rndv_hdr_size = self.tm.max_rndv_hdr_size;
+        raw.tm_caps.max_num_tags = self.tm.max_num_tags;
+        raw.tm_caps.max_ops = self.tm.max_ops;
+        raw.tm_caps.max_sge = self.tm.max_sge;
+        if self.tm.max_num_tags != 0 {
+            raw.tm_caps.flags = bindings::ib_tm_cap_flags_IB_TM_CAP_RNDV_RC;
+        }
     }
 }
 

@@ -117,6 +117,9 @@ impl<P: Provider> Ops<P> {
     ) -> c_int {
         // SAFETY: Created, not yet destroyed.
         let this = unsafe { Srq::<P>::from_raw(srq) };
+        if this.user && wr.is_null() && P::HAS_SRQ_DOORBELL {
+            return from_result(|| P::srq_doorbell(this).map(|()| 0));
+        }
         if this.user {
             // SAFETY: Lent.
             unsafe { bad.write(wr) };
