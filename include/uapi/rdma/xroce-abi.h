@@ -111,7 +111,7 @@ struct xroce_ring_hdr {
 
 /**
  * enum xroce_ring_flags - xroce_ring_hdr.kernel_flags
- * @XROCE_RING_AWAKE: send ring: the kernel will look at user_index again before
+ * @XROCE_RING_AWAKE: send ring, ring of operations: the kernel will look at user_index again before
  *	it clears this bit, so no doorbell is needed. User space stores
  *	user_index, issues a full fence, then reads this bit.
  * @XROCE_RING_DEAD: the object behind the ring is gone (device removed).
@@ -262,12 +262,13 @@ struct xroce_recv_slot {
  * @wr_id: of the work request.
  * @status: enum ibv_wc_status.
  * @opcode: enum ibv_wc_opcode.
- * @vendor_err: 0, or a hint for people.
+ * @vendor_err: 0, or a hint for people: enum xroce_tm_error with the status
+ *	IBV_WC_TM_ERR.
  * @byte_len: bytes received or read.
  * @imm: immediate data (big endian) or the invalidated key (host order).
  * @qp_num: local QP number (of the TGT QP for an XRC receive).
- * @src_qp: UD: remote QP number.
- * @wc_flags: IBV_WC_GRH (UD), IBV_WC_WITH_IMM, IBV_WC_WITH_INV...
+ * @src_qp: UD: remote QP number; tag matching: app_ctx of the message.
+ * @wc_flags: IBV_WC_GRH (UD), IBV_WC_WITH_IMM, IBV_WC_WITH_INV, IBV_WC_TM_*...
  * @pkey_index: UD.
  * @slid: 0 on RoCE.
  * @sl: service level.
@@ -337,6 +338,106 @@ struct xroce_create_srq_resp {
  */
 struct xroce_modify_srq_req {
 	__aligned_u64 ring_addr;
+};
+
+/*
+ * Tag matching
+ * ------------
+ * A shared receive queue of type IB_UVERBS_SRQT_TM has two rings more: one of
+ * operations on its matching list, which user space fills, and one of handles
+ * that are free again, which the kernel fills.
+ *
+ * Operations are executed in order, at the latest before the next message is
+ * matched. Who waits for the completion of one rings the doorbell (below) unless
+ * the ring's kernel_flags show XROCE_RING_AWAKE after user_index was stored.
+ */
+
+/* A handle: the entry of the list in the lower bits, below max_num_tags. */
+#define XROCE_TM_INDEX_BITS		20
+
+/**
+ * struct xroce_create_tm_srq_req - create_srq of a tag-matching queue
+ * @max_ops: operations that the ring shall hold.
+ * @reserved: must be zero.
+ */
+struct xroce_create_tm_srq_req {
+	__u32 max_ops;
+	__u32 reserved;
+};
+
+/**
+ * struct xroce_create_tm_srq_resp - create_srq of a tag-matching queue
+ * @srq: as for every queue.
+ * @ops: the ring of operations.
+ * @freed: the ring of free handles: XROCE_TM_FREED_SIZE bytes each, of which
+ *	the first four are the handle.
+ * @max_sge: elements of a tag's scatter list.
+ * @reserved: zero.
+ */
+struct xroce_create_tm_srq_resp {
+	struct xroce_create_srq_resp srq;
+	struct xroce_ring_info ops;
+	struct xroce_ring_info freed;
+	__u32 max_sge;
+	__u32 reserved;
+};
+
+#define XROCE_TM_FREED_SIZE		8
+
+/* xroce_tm_op_slot.opcode: enum ibv_ops_wr_opcode */
+#define XROCE_TM_ADD			0
+#define XROCE_TM_DEL			1
+#define XROCE_TM_SYNC			2
+
+/* xroce_tm_op_slot.flags: enum ibv_ops_flags */
+#define XROCE_TM_SIGNALED		(1 << 0)
+#define XROCE_TM_COUNT			(1 << 1)
+
+/**
+ * struct xroce_tm_op_slot - an operation on the matching list
+ * @wr_id: given back in the operation's completion.
+ * @opcode: XROCE_TM_*.
+ * @flags: XROCE_TM_SIGNALED; XROCE_TM_COUNT: @unexpected_cnt counts (it always
+ *	does for XROCE_TM_SYNC).
+ * @num_sge: elements in @sge.
+ * @unexpected_cnt: unexpected messages that the application has handled.
+ * @handle: of the tag. User space chooses one with a free index to add it; the
+ *	upper bits tell tags apart that have the same index one after the other.
+ * @reserved: zero.
+ * @recv_wr_id: given back in completions of the message that takes the tag.
+ * @tag: what a message's tag must be, seen through @mask.
+ * @mask: bits of the tag that matter.
+ * @sge: where the message goes.
+ */
+struct xroce_tm_op_slot {
+	__aligned_u64 wr_id;
+	__u8 opcode;
+	__u8 flags;
+	__u16 num_sge;
+	__u32 unexpected_cnt;
+	__u32 handle;
+	__u32 reserved;
+	__aligned_u64 recv_wr_id;
+	__aligned_u64 tag;
+	__aligned_u64 mask;
+	struct xroce_sge sge[4];
+};
+
+/**
+ * enum xroce_tm_error - xroce_cqe.vendor_err when an operation failed
+ * @XROCE_TM_ERR_OPCODE: the opcode or a flag is not known.
+ * @XROCE_TM_ERR_SGE: too many elements.
+ * @XROCE_TM_ERR_HANDLE: no such tag (a message took it, or it never was); or,
+ *	to add one: not a free index.
+ * @XROCE_TM_ERR_MASKS: sixteen other masks are in use.
+ * @XROCE_TM_ERR_COUNT: there have not been so many unexpected messages.
+ */
+enum xroce_tm_error {
+	XROCE_TM_ERR_OPCODE	= 1,
+	XROCE_TM_ERR_SGE	= 2,
+	XROCE_TM_ERR_HANDLE	= 3,
+	XROCE_TM_ERR_MASKS	= 4,
+	XROCE_TM_ERR_COUNT	= 5,
 };
 
 /**
@@ -523,6 +624,9 @@ struct xroce_rcv_qp_attr {
 #define XROCE_DM_MMAP_BASE		(1ULL << 43)
 #define XROCE_DM_MAX_SIZE		(1ULL << 20)
 
-/* Doorbell: the POST_SEND write() command with wr_count 0 and the QP handle. */
+/*
+ * Doorbell: the POST_SEND write() command with wr_count 0 and the QP handle; of
+ * a tag-matching queue, POST_SRQ_RECV with wr_count 0 and the SRQ handle.
+ */
 
 #endif /* XROCE_ABI_H */

@@ -202,6 +202,11 @@ where
         (entry.is_used && entry.handle == handle).then_some(index)
     }
 
+    /// Whether `handle` names an entry without a tag.
+    pub fn is_free(&self, handle: u32) -> bool {
+        self.entry(index_of(handle)).is_some_and(|e| !e.is_used)
+    }
+
     /// The handle of the tag in entry `index`.
     pub fn handle(&self, index: u32) -> Option<u32> {
         let entry = self.entry(index)?;

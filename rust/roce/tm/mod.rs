@@ -89,6 +89,17 @@ where
         Ok(())
     }
 
+    /// Whether there have been `count` unexpected messages: whether
+    /// [`Matcher::sync`] would take it.
+    pub fn has_been(&self, count: u32) -> bool {
+        self.phase.has_been(count)
+    }
+
+    /// Whether `handle` names an entry without a tag.
+    pub fn is_free(&self, handle: u32) -> bool {
+        self.list.is_free(handle)
+    }
+
     /// The oldest tag that takes a message with `tag`, if one does. It stays.
     pub fn find(&self, tag: u64) -> Option<u32> {
         self.list.find(tag, self.limit)

@@ -28,12 +28,17 @@ impl Phase {
     /// Software has handled `count` of them. It may say less than before, which
     /// delays nobody but itself.
     pub fn report(&mut self, count: u32) -> Result<(), WrongCount> {
-        // Half of the number space lies ahead, half behind.
-        if (self.unexpected.wrapping_sub(count) as i32) < 0 {
+        if !self.has_been(count) {
             return Err(WrongCount);
         }
         self.reported = count;
         Ok(())
+    }
+
+    /// Whether there have been `count` of them.
+    pub fn has_been(&self, count: u32) -> bool {
+        // Half of the number space lies ahead, half behind.
+        self.unexpected.wrapping_sub(count) as i32 >= 0
     }
 
     /// Software has handled all.

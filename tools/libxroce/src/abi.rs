@@ -213,6 +213,58 @@ pub struct ModifySrqReq {
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
+pub struct CreateTmSrqReq {
+    pub max_ops: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct CreateTmSrqResp {
+    pub srq: CreateSrqResp,
+    pub ops: RingInfo,
+    pub freed: RingInfo,
+    pub max_sge: u32,
+    pub reserved: u32,
+}
+
+pub const TM_INDEX_BITS: u32 = 20;
+
+pub const TM_ADD: u8 = 0;
+pub const TM_DEL: u8 = 1;
+pub const TM_SYNC: u8 = 2;
+
+pub const TM_SIGNALED: u8 = 1 << 0;
+pub const TM_COUNT: u8 = 1 << 1;
+
+/// The header of `struct xroce_tm_op_slot`; SGEs follow.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct TmOpSlot {
+    pub wr_id: u64,
+    pub opcode: u8,
+    pub flags: u8,
+    pub num_sge: u16,
+    pub unexpected_cnt: u32,
+    pub handle: u32,
+    pub reserved: u32,
+    pub recv_wr_id: u64,
+    pub tag: u64,
+    pub mask: u64,
+}
+
+pub const TM_OP_SLOT_HDR: usize = 48;
+
+/// A slot of the ring of free handles.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct TmFreed {
+    pub handle: u32,
+    pub reserved: u32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
 pub struct CreateQpReq {
     pub flags: u32,
     pub reserved: u32,
@@ -321,6 +373,10 @@ const _: () = {
     assert!(size_of::<CreateCqReq>() == 8);
     assert!(size_of::<CreateCqResp>() == 24);
     assert!(size_of::<CreateSrqResp>() == 32);
+    assert!(size_of::<CreateTmSrqReq>() == 8);
+    assert!(size_of::<CreateTmSrqResp>() == 88);
+    assert!(size_of::<TmOpSlot>() == TM_OP_SLOT_HDR);
+    assert!(size_of::<TmFreed>() == 8);
     assert!(size_of::<CreateQpReq>() == 8);
     assert!(size_of::<CreateQpResp>() == 56);
     assert!(size_of::<CreateAhResp>() == 8);
@@ -346,6 +402,10 @@ unsafe impl Plain for Sge {}
 unsafe impl Plain for Cqe {}
 // SAFETY: integers without padding.
 unsafe impl Plain for SendUd {}
+// SAFETY: integers without padding.
+unsafe impl Plain for TmOpSlot {}
+// SAFETY: integers without padding.
+unsafe impl Plain for TmFreed {}
 // SAFETY: an integer.
 unsafe impl Plain for u8 {}
 // SAFETY: an integer.
@@ -412,6 +472,18 @@ mod tests {
             ),
             ("XROCE_DM_MMAP_BASE", DM_MMAP_BASE),
             ("XROCE_DM_MAX_SIZE", DM_MAX_SIZE),
+            ("XROCE_TM_INDEX_BITS", TM_INDEX_BITS.into()),
+            ("XROCE_TM_ADD", TM_ADD.into()),
+            ("XROCE_TM_DEL", TM_DEL.into()),
+            ("XROCE_TM_SYNC", TM_SYNC.into()),
+            ("XROCE_TM_SIGNALED", TM_SIGNALED.into()),
+            ("XROCE_TM_COUNT", TM_COUNT.into()),
+            ("XROCE_TM_FREED_SIZE", size_of::<TmFreed>() as u64),
+            ("O(tm_op_slot, sge)", TM_OP_SLOT_HDR as u64),
+            ("O(tm_op_slot, handle)", offset_of!(TmOpSlot, handle) as u64),
+            ("O(tm_op_slot, mask)", offset_of!(TmOpSlot, mask) as u64),
+            ("Z(create_tm_srq_resp)", size_of::<CreateTmSrqResp>() as u64),
+            ("Z(create_tm_srq_req)", size_of::<CreateTmSrqReq>() as u64),
             ("H(user_index)", RING_USER_INDEX as u64),
             ("H(arm)", RING_ARM as u64),
             ("H(kernel_index)", RING_KERNEL_INDEX as u64),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The doorbell: a POST_SEND command without work requests.
+//! The doorbell: a POST_SEND command without work requests; of a tag-matching
+//! SRQ, POST_SRQ_RECV.
 //!
 //! It is written to the device file. The kernel refuses a `write()` by a
 //! process that changed its credentials since it opened the file; then the
@@ -11,7 +12,16 @@ use core::mem::size_of;
 use crate::abi;
 use crate::sys::{ioctl_ptr, write_all, Result, EACCES};
 
-const IB_USER_VERBS_CMD_POST_SEND: u32 = 28;
+/// Whose doorbell: the number of the command.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+pub enum Bell {
+    /// A QP's: `IB_USER_VERBS_CMD_POST_SEND`
+    Qp = 28,
+    /// An SRQ's: `IB_USER_VERBS_CMD_POST_SRQ_RECV`
+    Srq = 36,
+}
+
 /// At least the size of `struct ib_uverbs_send_wr`, which the kernel checks
 /// although none follows.
 const WQE_SIZE: u32 = 64;
@@ -23,11 +33,11 @@ struct Header {
     out_words: u16,
 }
 
-/// `struct ib_uverbs_post_send`
+/// `struct ib_uverbs_post_send` and `struct ib_uverbs_post_srq_recv`
 #[repr(C)]
-struct PostSend {
+struct Post {
     response: u64,
-    qp_handle: u32,
+    handle: u32,
     wr_count: u32,
     sge_count: u32,
     wqe_size: u32,
@@ -36,7 +46,7 @@ struct PostSend {
 #[repr(C)]
 struct Command {
     header: Header,
-    body: PostSend,
+    body: Post,
 }
 
 /// `struct ib_uverbs_ioctl_hdr` with three attributes.
@@ -77,18 +87,19 @@ const _: () = {
 };
 
 /// Wakes the send queue of a QP (and, in the error state, has both queues
-/// flushed). May run the queue before it returns.
-pub fn ring(fd: c_int, qp_handle: u32) -> Result {
+/// flushed), or has the operations on a matching list executed. May run the
+/// queue before it returns.
+pub fn ring(fd: c_int, bell: Bell, handle: u32) -> Result {
     let mut response = 0u32;
     let command = Command {
         header: Header {
-            command: IB_USER_VERBS_CMD_POST_SEND,
+            command: bell as u32,
             in_words: (size_of::<Command>() / 4) as u16,
             out_words: (size_of::<u32>() / 4) as u16,
         },
-        body: PostSend {
+        body: Post {
             response: core::ptr::addr_of_mut!(response) as u64,
-            qp_handle,
+            handle,
             wr_count: 0,
             sge_count: 0,
             wqe_size: WQE_SIZE,
@@ -102,13 +113,13 @@ pub fn ring(fd: c_int, qp_handle: u32) -> Result {
         )
     };
     match write_all(fd, bytes) {
-        Err(EACCES) => through_ioctl(fd, &command.body, &mut response),
+        Err(EACCES) => through_ioctl(fd, bell, &command.body, &mut response),
         r => r,
     }
 }
 
 #[cold]
-fn through_ioctl(fd: c_int, body: &PostSend, response: &mut u32) -> Result {
+fn through_ioctl(fd: c_int, bell: Bell, body: &Post, response: &mut u32) -> Result {
     let attr = |id, len, data| Attr {
         id,
         len,
@@ -127,7 +138,7 @@ fn through_ioctl(fd: c_int, body: &PostSend, response: &mut u32) -> Result {
         attrs: [
             attr(
                 UVERBS_ATTR_CORE_IN,
-                size_of::<PostSend>() as u16,
+                size_of::<Post>() as u16,
                 core::ptr::from_ref(body) as u64,
             ),
             attr(
@@ -135,11 +146,7 @@ fn through_ioctl(fd: c_int, body: &PostSend, response: &mut u32) -> Result {
                 size_of::<u32>() as u16,
                 core::ptr::from_mut(response) as u64,
             ),
-            attr(
-                UVERBS_ATTR_WRITE_CMD,
-                size_of::<u64>() as u16,
-                u64::from(IB_USER_VERBS_CMD_POST_SEND),
-            ),
+            attr(UVERBS_ATTR_WRITE_CMD, size_of::<u64>() as u16, bell as u64),
         ],
     };
     // SAFETY: a well-formed command whose buffers outlive the call.

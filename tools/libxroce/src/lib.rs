@@ -37,5 +37,6 @@ mod register;
 mod ring;
 mod srq;
 mod sys;
+mod tags;
 mod verbs;
 mod xrcd;

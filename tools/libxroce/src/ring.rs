@@ -180,6 +180,18 @@ impl Producer {
         Some(self.next)
     }
 
+    /// Number of slots.
+    pub fn entries(&self) -> u32 {
+        self.ring.entries
+    }
+
+    /// Slots that are filled, published or not, and that the kernel has not
+    /// given back.
+    pub fn unconsumed(&mut self) -> u32 {
+        self.consumed = self.ring.kernel_index();
+        self.next.wrapping_sub(self.consumed)
+    }
+
     /// Takes the slot that [`Self::free_slot`] gave.
     pub fn advance(&mut self) {
         self.next = self.next.wrapping_add(1);

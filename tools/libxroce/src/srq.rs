@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Shared receive queues: basic and XRC.
+//! Shared receive queues: basic, XRC, and with tag matching ([`crate::tags`]).
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-use crate::abi::{CreateSrqResp, ModifySrqReq, RingInfo};
+use crate::abi::{CreateTmSrqReq, CreateTmSrqResp, ModifySrqReq, RingInfo};
 use crate::context::Context;
 use crate::lock::Locked;
 use crate::recv::{slot_len, RecvQueue};
 use crate::ring::{Producer, Ring};
 use crate::sys::{check, object, status, Result, EINVAL, EOPNOTSUPP, EPROTO};
+use crate::tags::TagQueue;
 use crate::verbs::cmd::{self, log_error, size, Buffer};
 use crate::verbs::*;
 
@@ -19,12 +20,15 @@ pub struct Srq {
     /// Written by libibverbs. Must come first.
     base: UnsafeCell<VerbsSrq>,
     queue: Locked<RecvQueue>,
+    tags: Option<Locked<TagQueue>>,
 }
 
-type Resp = Buffer<{ size::CREATE_SRQ_RESP }, CreateSrqResp>;
+/// The kernel fills the part that the type of the queue needs.
+type Resp = Buffer<{ size::CREATE_SRQ_RESP }, CreateTmSrqResp>;
 
 /// Makes an SRQ: `make` has the kernel create it in the given place and
-/// returns the actual number of elements a request may have.
+/// returns the actual number of elements a request may have. `max_num_tags` is
+/// 0 for a queue that matches no tags.
 ///
 /// # Safety
 ///
@@ -32,11 +36,12 @@ type Resp = Buffer<{ size::CREATE_SRQ_RESP }, CreateSrqResp>;
 /// succeeds.
 unsafe fn create(
     context: *mut IbvContext,
+    max_num_tags: u32,
     make: impl FnOnce(*mut VerbsSrq, &mut Resp) -> Result<u32>,
 ) -> Result<*mut IbvSrq> {
     // As for a CQ: the final address must stand before the kernel knows it.
     let place = Box::into_raw(Box::<Srq>::new_uninit()).cast::<Srq>();
-    let mut resp = Resp::new(CreateSrqResp::default());
+    let mut resp = Resp::new(CreateTmSrqResp::default());
     // SAFETY: fresh memory; a zeroed base is valid.
     let base = unsafe {
         let base = core::ptr::addr_of_mut!((*place).base).cast::<VerbsSrq>();
@@ -46,9 +51,17 @@ unsafe fn create(
     let made = make(base, &mut resp).and_then(|max_sge| {
         // SAFETY: an open context.
         let fd = unsafe { Context::fd(context) };
-        let ring = Ring::map(fd, &resp.driver.ring, slot_len(max_sge));
-        match ring.and_then(|r| r.ok_or(EPROTO)) {
-            Ok(ring) => Ok(RecvQueue::new(Producer::new(ring), max_sge)),
+        let ring = Ring::map(fd, &resp.driver.srq.ring, slot_len(max_sge));
+        let queue = ring
+            .and_then(|r| r.ok_or(EPROTO))
+            .map(|ring| RecvQueue::new(Producer::new(ring), max_sge));
+        let tags = match max_num_tags {
+            0 => Ok(None),
+            // SAFETY: the kernel has filled it in.
+            n => TagQueue::map(fd, unsafe { (*base).srq.handle }, n, &resp.driver).map(Some),
+        };
+        match queue.and_then(|queue| Ok((queue, tags?))) {
+            Ok(both) => Ok(both),
             Err(e) => {
                 // SAFETY: `make` created it; nobody else knows it.
                 unsafe {
@@ -60,12 +73,13 @@ unsafe fn create(
         }
     });
     match made {
-        Ok(queue) => {
+        Ok((queue, tags)) => {
             // SAFETY: completes the object.
             unsafe {
+                core::ptr::addr_of_mut!((*place).tags).write(tags.map(Locked::new));
                 core::ptr::addr_of_mut!((*place).queue).write(Locked::new(queue));
                 // The core fills the number for XRC only.
-                (*base).srq_num = resp.driver.srqn;
+                (*base).srq_num = resp.driver.srq.srqn;
             }
             Ok(place.cast())
         }
@@ -101,7 +115,7 @@ pub unsafe extern "C" fn create_srq(pd: *mut IbvPd, attr: *mut IbvSrqInitAttr) -
         Ok(unsafe { (*attr).attr.max_sge })
     };
     // SAFETY: a live PD names an open context; `make` creates the SRQ.
-    object(unsafe { create((*pd).context, make) })
+    object(unsafe { create((*pd).context, 0, make) })
 }
 
 /// ibv_create_srq_ex(3)
@@ -125,16 +139,31 @@ pub unsafe extern "C" fn create_srq_ex(
     let needed = match kind {
         IBV_SRQT_BASIC => IBV_SRQ_INIT_ATTR_PD,
         IBV_SRQT_XRC => IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+        IBV_SRQT_TM => IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
         _ => return object(Err(EOPNOTSUPP)),
     };
     if a.comp_mask & needed != needed
         || a.pd.is_null()
-        || kind == IBV_SRQT_XRC && (a.xrcd.is_null() || a.cq.is_null())
+        || kind == IBV_SRQT_XRC && a.xrcd.is_null()
+        || kind != IBV_SRQT_BASIC && a.cq.is_null()
+        || kind == IBV_SRQT_TM && (a.tm_cap.max_num_tags == 0 || a.tm_cap.max_ops == 0)
     {
         return object(Err(EINVAL));
     }
+    let (max_num_tags, max_ops) = match kind {
+        IBV_SRQT_TM => (a.tm_cap.max_num_tags, a.tm_cap.max_ops),
+        _ => (0, 0),
+    };
     let make = |srq: *mut VerbsSrq, resp: &mut Resp| {
-        let mut cmd = Buffer::<{ size::CREATE_XSRQ }, ()>::new(());
+        type Cmd = Buffer<{ size::CREATE_XSRQ }, CreateTmSrqReq>;
+        let mut cmd = Cmd::new(CreateTmSrqReq {
+            max_ops,
+            reserved: 0,
+        });
+        let cmd_size = match max_num_tags {
+            0 => 4 * size::CREATE_XSRQ,
+            _ => Cmd::SIZE,
+        };
         // SAFETY: the caller's arguments; the buffers have the sizes given.
         check(unsafe {
             cmd::ibv_cmd_create_srq_ex(
@@ -142,7 +171,7 @@ pub unsafe extern "C" fn create_srq_ex(
                 srq,
                 attr,
                 cmd.ptr(),
-                4 * size::CREATE_XSRQ,
+                cmd_size,
                 resp.ptr(),
                 Resp::SIZE,
             )
@@ -153,7 +182,7 @@ pub unsafe extern "C" fn create_srq_ex(
         Ok(unsafe { (*attr).attr.max_sge })
     };
     // SAFETY: an open context; `make` creates the SRQ.
-    object(unsafe { create(context, make) })
+    object(unsafe { create(context, max_num_tags, make) })
 }
 
 /// ibv_modify_srq(3): limit and size.
@@ -257,4 +286,30 @@ pub unsafe extern "C" fn post_srq_recv(
     // SAFETY: the caller's list. An SRQ has no error state to be told about.
     let (_, result) = unsafe { queue.lock().post(wr, bad) };
     status(result)
+}
+
+/// ibv_post_srq_ops(3). EINVAL for an SRQ that matches no tags.
+///
+/// # Safety
+///
+/// Called with a live SRQ and a valid list.
+pub unsafe extern "C" fn post_srq_ops(
+    srq: *mut IbvSrq,
+    wr: *mut IbvOpsWr,
+    bad: *mut *mut IbvOpsWr,
+) -> c_int {
+    // SAFETY: a live SRQ of ours; what changes in it is behind the lock.
+    let tags = unsafe { &(*srq.cast::<Srq>()).tags };
+    let Some(tags) = tags else {
+        if !bad.is_null() {
+            // SAFETY: the caller's place for it.
+            unsafe { *bad = wr };
+        }
+        return status(Err(EINVAL));
+    };
+    // SAFETY: the caller's list.
+    let (bell, result) = unsafe { tags.lock().post(wr, bad) };
+    // Without the lock: the kernel works on the ring.
+    let rung = bell.map_or(Ok(()), |bell| bell.ring());
+    status(result.and(rung))
 }

@@ -101,6 +101,43 @@ pub(crate) mod recv_slot {
     pub(crate) const NUM_SGE: usize = 8;
 }
 
+/// Bytes of an operation on a matching list.
+pub(crate) const TM_OP_SIZE: usize = size_of::<xroce_tm_op_slot>();
+/// Distance between the slots of the ring of operations: two cache lines.
+pub(crate) const TM_OP_STRIDE: u32 = 128;
+/// Bytes of a slot in the ring of free handles.
+pub(crate) const TM_FREED_SIZE: usize = 8;
+
+// xroce_tm_op_slot.flags
+/// Completion wanted.
+pub(crate) const TM_SIGNALED: u8 = 1 << 0;
+/// The operation carries a count of unexpected messages.
+pub(crate) const TM_COUNT: u8 = 1 << 1;
+
+/// Offsets in an operation on a matching list (`struct xroce_tm_op_slot`).
+pub(crate) mod tm_op_slot {
+    pub(crate) const WR_ID: usize = 0;
+    pub(crate) const OPCODE: usize = 8;
+    pub(crate) const FLAGS: usize = 9;
+    pub(crate) const NUM_SGE: usize = 10;
+    pub(crate) const UNEXPECTED_CNT: usize = 12;
+    pub(crate) const HANDLE: usize = 16;
+    pub(crate) const RECV_WR_ID: usize = 24;
+    pub(crate) const TAG: usize = 32;
+    pub(crate) const MASK: usize = 40;
+    pub(crate) const SGE: usize = 48;
+}
+
+const _: () = {
+    assert!(TM_OP_SIZE == 112 && TM_OP_SIZE <= TM_OP_STRIDE as usize);
+    assert!(TM_FREED_SIZE == XROCE_TM_FREED_SIZE as usize);
+    assert!(offset_of!(xroce_tm_op_slot, handle) == tm_op_slot::HANDLE);
+    assert!(offset_of!(xroce_tm_op_slot, mask) == tm_op_slot::MASK);
+    assert!(offset_of!(xroce_tm_op_slot, sge) == tm_op_slot::SGE);
+    assert!(1 << XROCE_TM_INDEX_BITS == roce::tm::MAX_TAGS);
+    assert!(TM_SIGNALED as u32 == XROCE_TM_SIGNALED && TM_COUNT as u32 == XROCE_TM_COUNT);
+};
+
 const _: () = {
     assert!(RING_HDR_SIZE == size_of::<xroce_ring_hdr>());
     assert!(SGE_SIZE == 16 && CQE_SIZE == 64);

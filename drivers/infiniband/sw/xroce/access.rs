@@ -48,6 +48,12 @@ pub(crate) fn total(sges: &[Sge]) -> u32 {
         .fold(0u32, |sum, sge| sum.saturating_add(sge.len))
 }
 
+/// Whether some of the memory of a list is not pinned, so that who uses it must be able to sleep.
+pub(crate) fn sleeps(sges: &[Sge]) -> bool {
+    sges.iter()
+        .any(|sge| sge.kernel.is_none() && mr::sleeps(sge.lkey))
+}
+
 /// Runs `f` on the memory under `len` bytes at `skip` of `sge`, with the offset to hand to it.
 /// `write` says whether the memory will be written. Any context; `f` must not sleep.
 pub(crate) fn with_sge<R>(

@@ -54,12 +54,16 @@ pub(crate) struct Completion {
     pub(crate) imm: u32,
     /// Local QP number.
     pub(crate) qp_num: u32,
-    /// UD: remote QP number.
+    /// UD: remote QP number; tag matching: data of the application.
     pub(crate) src_qp: u32,
     /// `wr::WC_*` flags.
     pub(crate) wc_flags: u32,
     /// UD: index of the partition key.
     pub(crate) pkey_index: u16,
+    /// A hint, with an error.
+    pub(crate) vendor_err: u32,
+    /// Tag matching: the tag of the message.
+    pub(crate) tm_tag: u64,
     /// Service level.
     pub(crate) sl: u8,
     /// The sender asked for a solicited event.
@@ -87,7 +91,7 @@ impl Completion {
         put(&self.wr_id.to_ne_bytes());
         put(&(self.status as u32).to_ne_bytes());
         put(&self.opcode.to_ne_bytes());
-        put(&0u32.to_ne_bytes());
+        put(&self.vendor_err.to_ne_bytes());
         put(&self.byte_len.to_ne_bytes());
         put(&self.imm.to_ne_bytes());
         put(&self.qp_num.to_ne_bytes());
@@ -97,6 +101,7 @@ impl Completion {
         put(&0u16.to_ne_bytes());
         put(&[self.sl, 0, 0, 0]);
         put(&now.to_ne_bytes());
+        put(&self.tm_tag.to_ne_bytes());
         bytes
     }
 

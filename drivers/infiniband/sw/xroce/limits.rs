@@ -32,6 +32,14 @@ pub(crate) const MAX_CQ_MODERATION_PERIOD: u16 = 1 << 14;
 pub(crate) const MAX_SRQ: u32 = 1 << 16;
 /// Receives of a shared receive queue.
 pub(crate) const MAX_SRQ_WR: u32 = 1 << 15;
+/// Tags in the matching list of a shared receive queue.
+pub(crate) const MAX_TM_TAGS: u32 = 1 << 17;
+/// Operations in the ring of a matching list.
+pub(crate) const MAX_TM_OPS: u32 = 1 << 13;
+/// Elements of a tag's scatter list.
+pub(crate) const MAX_TM_SGE: u32 = 4;
+/// Bytes of a rendezvous request.
+pub(crate) const MAX_RNDV_HDR: u32 = 64;
 /// Memory regions.
 pub(crate) const MAX_MR: u32 = 1 << 19;
 /// Memory windows.

@@ -13,15 +13,18 @@
 mod copy;
 
 use self::copy::{copy, CopyFault, End, Until};
-use crate::access;
+use crate::access::{self, ScatterError};
 use crate::prelude::*;
 use crate::qp::engine::Budget;
 use crate::qp::receive::{remote_pd, RecvSide};
+use crate::qp::request::Sge;
 use crate::qp::send::{fill, idle, SendEnv, SendIo, SendSide};
 use crate::qp::QpKind;
+use crate::tm::receive::{Source, Whole};
 use crate::{mr, tables};
-use roce::requester::{LocalError, LocalMessage, LocalOk};
+use roce::requester::{LocalError, LocalMessage, LocalOk, SendOp};
 use roce::responder::{LocalOutcome, LocalPlan};
+use roce::tm::RNDV_LEN;
 
 /// The most bytes that are copied without looking around.
 const CHUNK: u32 = 256 << 10;
@@ -48,6 +51,8 @@ pub(crate) struct Sender {
 /// A message on its way.
 struct Transfer {
     message: LocalMessage,
+    /// What it begins with, if the peer matches tags.
+    head: Option<Result<Head, Fault>>,
     /// What the responder asks for; `None` before it was asked.
     plan: Option<LocalPlan>,
     /// What the responder's side knows the message by, once there is a plan.
@@ -103,8 +108,13 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
             };
             match side.requester.local_next(now, &mut env) {
                 Some(message) => {
+                    let head = match &peer {
+                        Some(peer) if peer.tags().is_some() => head(&side.io, qp, &message),
+                        _ => None,
+                    };
                     side.io.local.transfer = Some(Transfer {
                         message,
+                        head,
                         plan: None,
                         token: 0,
                         done: 0,
@@ -114,8 +124,15 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
                 None => continue,
             }
         }
-        if held.is_none() {
-            if let Some(peer) = &peer {
+        if let Some(peer) = &peer {
+            // Also when the peer's side is still held from the READ before.
+            let slot = side.io.local.transfer.as_ref().map(|t| t.message.slot);
+            if slot.is_some_and(|slot| side.io.is_notice(slot)) && is_sending(peer) {
+                qp.timer.start_in(RETRY_NS);
+                side.io.blocked();
+                break Run::Idle;
+            }
+            if held.is_none() {
                 held = peer.recv.try_lock();
                 if held.is_none() {
                     wait_for(peer, qp);
@@ -148,7 +165,9 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
                 side.requester.local_done(result, now, &mut env);
             }
         }
-        if budget.is_empty() || until.is_over() {
+        // The next message's head is read without the peer's side.
+        let is_slow = qp.sleeps() && peer.as_ref().is_some_and(|peer| peer.tags().is_some());
+        if budget.is_empty() || until.is_over() || is_slow {
             side.io.blocked();
             break Run::Again;
         }
@@ -160,6 +179,17 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         peer.kick_receive();
     }
     Some(again)
+}
+
+/// Whether somebody runs the send side of `peer` right now: what it sent may not be completed yet, and
+/// must be before the answer arrives.
+fn is_sending(peer: &WireQp) -> bool {
+    if peer.send.try_lock().is_none() {
+        return true;
+    }
+    // Who came while it was locked left the work to this.
+    peer.schedule_send();
+    false
 }
 
 /// Leaves word with `peer` that the send side of `qp` waits for its receive side.
@@ -227,6 +257,7 @@ fn abandon_at(transfer: &Transfer, peer: &WireQp, recv: &mut RecvSide) {
         return;
     }
     recv.io.local_token = 0;
+    let_go(peer, recv);
     let (responder, mut env) = recv.split(peer);
     // Nobody is left to hear how it went.
     let _ = responder.local_finish(
@@ -235,6 +266,14 @@ fn abandon_at(transfer: &Transfer, peer: &WireQp, recv: &mut RecvSide) {
         now_ns(),
         &mut env,
     );
+}
+
+/// A message that was begun does not come to its end: another must not go on in a receive that was
+/// found by this one's tag.
+fn let_go(peer: &WireQp, recv: &mut RecvSide) {
+    if peer.tags().is_some() {
+        recv.io.fail();
+    }
 }
 
 /// Whether a QP of type `responder` takes requests of one of type `requester`.
@@ -275,7 +314,14 @@ fn advance(
         }
         Some(plan) => plan,
         None => {
+            let Ok(head) = transfer.head.transpose() else {
+                let fault = LocalError::Local(WcStatus::LocProtErr);
+                return Step::Finished(Err(fault));
+            };
             let (responder, mut env) = recv.split(peer);
+            env.source = head
+                .as_ref()
+                .map(|head| head.source(&side.io, qp, &transfer.message));
             match responder.local_request(&transfer.message, now, &mut env) {
                 Ok(plan) => {
                     transfer.token = NEXT_TOKEN.fetch_add(1, Relaxed);
@@ -300,6 +346,9 @@ fn advance(
         Err((outcome, blame)) => (outcome, blame),
     };
     recv.io.local_token = 0;
+    if matches!(outcome, LocalOutcome::Abandoned) {
+        let_go(peer, recv);
+    }
     let (responder, mut env) = recv.split(peer);
     let finished = responder.local_finish(&transfer.message, outcome, now, &mut env);
     Step::Finished(match (blame, finished) {
@@ -322,23 +371,39 @@ fn copy_chunk(
 ) -> Result<bool, (LocalOutcome, Option<WcStatus>)> {
     let slot = transfer.message.slot;
     let own = End::List {
-        pd: qp.pd,
+        pd: io.list_pd(qp, slot),
         sges: io.list(slot),
+        skip: 0,
     };
     let mine = |()| (LocalOutcome::Abandoned, Some(WcStatus::LocProtErr));
     let total = transfer.message.wr.data_len();
+    let mut end = total;
     let theirs = match plan {
         LocalPlan::Receive => {
-            if recv.io.current.is_orphan() {
+            let current = &recv.io.current;
+            if current.is_orphan() {
                 return Err((LocalOutcome::ReceiveFault, None));
             }
-            let list = recv.io.current.list();
-            if total > access::total(list) {
+            let list = current.list();
+            let mut skip = 0;
+            if let Some(tagged) = &current.tagged {
+                (skip, end) = tagged.window(total);
+                if let Some(placed) = tagged.placed() {
+                    transfer.done = total;
+                    return placed.map(|()| true).map_err(|e| match e {
+                        ScatterError::TooLong => (LocalOutcome::TooLong, None),
+                        ScatterError::Protection => (LocalOutcome::ReceiveFault, None),
+                    });
+                }
+                transfer.done = transfer.done.max(skip);
+            }
+            if end.saturating_sub(skip) > access::total(list) {
                 return Err((LocalOutcome::TooLong, None));
             }
             End::List {
-                pd: recv.io.current.pd,
+                pd: current.pd,
                 sges: list,
+                skip,
             }
         }
         LocalPlan::Write(slice) | LocalPlan::Read(slice) | LocalPlan::AtomicWrite(slice) => {
@@ -355,7 +420,7 @@ fn copy_chunk(
         LocalPlan::Receive => LocalOutcome::ReceiveFault,
         _ => LocalOutcome::RemoteFault,
     };
-    let len = total.wrapping_sub(transfer.done).min(CHUNK);
+    let len = end.saturating_sub(transfer.done).min(CHUNK);
     let at = transfer.done;
     if len > 0 {
         let copied = if let LocalPlan::AtomicWrite(_) = plan {
@@ -375,7 +440,7 @@ fn copy_chunk(
         })?;
         transfer.done = at.wrapping_add(copied);
     }
-    Ok(transfer.done >= total)
+    Ok(transfer.done >= end)
 }
 
 /// Stores the 8 bytes of work request `slot` at once.
@@ -413,4 +478,113 @@ fn copy_inline(
         }
     }
     Ok(done)
+}
+
+/// A message of one packet, in the buffers of its sender.
+pub(crate) struct Payload<'a> {
+    io: &'a SendIo,
+    pd: u64,
+    slot: u32,
+    len: u32,
+    sleeps: bool,
+}
+
+impl Payload<'_> {
+    /// Bytes.
+    pub(crate) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Some of the buffers are not pinned.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.sleeps
+    }
+
+    /// Stores all but the first `skip` bytes, up to byte `end`, in a list. Any context.
+    pub(crate) fn scatter(
+        &self,
+        pd: u64,
+        list: &[Sge],
+        skip: u32,
+        end: u32,
+    ) -> Result<(), ScatterError> {
+        let len = end.saturating_sub(skip);
+        if len > access::total(list) {
+            return Err(ScatterError::TooLong);
+        }
+        if len == 0 {
+            return Ok(());
+        }
+        let own = End::List {
+            pd: self.pd,
+            sges: self.io.list(self.slot),
+            skip: 0,
+        };
+        let theirs = End::List {
+            pd,
+            sges: list,
+            skip,
+        };
+        let copied = if self.io.is_inline(self.slot) {
+            copy_inline(self.io, self.slot, &theirs, skip, len, Until(None))
+        } else {
+            copy(&own, &theirs, skip, len, mr::REMOTE_WRITE, Until(None))
+        };
+        copied.map(|_| ()).map_err(|_| ScatterError::Protection)
+    }
+}
+
+/// What a message begins with.
+#[derive(Clone, Copy)]
+struct Head {
+    bytes: [u8; RNDV_LEN],
+    len: usize,
+}
+
+/// Reads what a message to a tag-matching queue begins with; `None` for other requests. A message that
+/// the sender's keys do not admit must not take a tag. It may wait for memory, so the peer's side is not
+/// held then.
+fn head(io: &SendIo, qp: &WireQp, message: &LocalMessage) -> Option<Result<Head, Fault>> {
+    let wr = &message.wr;
+    matches!(wr.op, SendOp::Send | SendOp::SendImm | SendOp::SendInv).then(|| {
+        let slot = message.slot;
+        if !io.is_inline(slot) {
+            for sge in io.list(slot).iter().filter(|sge| sge.len > 0) {
+                access::with_sge(qp.pd, sge, 0, sge.len, false, |_, _| Ok(()))?;
+            }
+        }
+        let mut head = Head {
+            bytes: [0; RNDV_LEN],
+            len: (wr.length as usize).min(RNDV_LEN),
+        };
+        if let Some(bytes @ [_, ..]) = head.bytes.get_mut(..head.len) {
+            io.gather(qp.pd, slot, 0, bytes)?;
+        }
+        Ok(head)
+    })
+}
+
+impl Head {
+    /// What the peer is shown of the message.
+    fn source<'a>(&'a self, io: &'a SendIo, qp: &WireQp, message: &LocalMessage) -> Source<'a> {
+        let wr = &message.wr;
+        let slot = message.slot;
+        let whole = if message.packets <= 1 && wr.op != SendOp::SendInv {
+            Whole::Local(Payload {
+                io,
+                pd: qp.pd,
+                slot,
+                len: wr.length,
+                sleeps: qp.sleeps() && !io.is_inline(slot) && access::sleeps(io.list(slot)),
+            })
+        } else {
+            Whole::No
+        };
+        Source {
+            head: self.bytes.get(..self.len).unwrap_or(&[]),
+            whole,
+            imm: (wr.op == SendOp::SendImm).then_some(wr.imm),
+            solicited: wr.solicited,
+        }
+    }
 }

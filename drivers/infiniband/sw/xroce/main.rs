@@ -15,6 +15,7 @@
 //!   delivery within the host.
 //! - Formats and memory: `abi.rs` (layouts), `wr.rs` (decoding), `qp/request.rs` (what comes out),
 //!   `qp/ring.rs` (reading rings), `access.rs` (gather and scatter).
+//! - Tag matching: `tm/`.
 //! - Packets: `rx.rs` in, `tx.rs` out.
 //!
 //! Completion events leave through crate `rdma`'s vectors.
@@ -40,6 +41,7 @@ mod qp;
 mod rx;
 mod srq;
 mod tables;
+mod tm;
 mod tx;
 mod ud;
 mod wr;

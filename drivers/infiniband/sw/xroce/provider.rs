@@ -48,7 +48,8 @@ use rdma::{
         odp_cap,
         Device,
         DeviceAttr,
-        OnDemandCaps, //
+        OnDemandCaps,
+        TmCaps, //
     },
     dm::{
         CreatedDm,
@@ -240,6 +241,12 @@ impl Provider for Xroce {
             hca_core_clock: 1_000_000,
             max_cq_moderation_count: limits::MAX_CQ_MODERATION_COUNT,
             max_cq_moderation_period: limits::MAX_CQ_MODERATION_PERIOD,
+            tm: TmCaps {
+                max_rndv_hdr_size: limits::MAX_RNDV_HDR,
+                max_num_tags: limits::MAX_TM_TAGS,
+                max_ops: limits::MAX_TM_OPS,
+                max_sge: limits::MAX_TM_SGE,
+            },
         })
     }
 
@@ -394,6 +401,10 @@ impl Provider for Xroce {
 
     fn post_srq_recv(srq: &Srq<Self>, wr: &RecvWr<'_>) -> Result {
         srq::post(srq, wr)
+    }
+
+    fn srq_doorbell(srq: &Srq<Self>) -> Result {
+        srq::doorbell(srq)
     }
 
     fn alloc_xrcd(device: &Device<Self>, _udata: Option<&mut Udata<'_, Self>>) -> Result<XrcdData> {

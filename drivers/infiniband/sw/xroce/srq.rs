@@ -17,6 +17,10 @@ use crate::qp::request::{
 };
 use crate::qp::ring::RingReader;
 use crate::tables;
+use crate::tm::{
+    self,
+    Tm, //
+};
 use crate::wr;
 use kernel::{
     new_mutex,
@@ -73,7 +77,7 @@ pub(crate) struct WireSrq {
     pub(crate) pd: u64,
     /// The same, as an object.
     pub(crate) wire_pd: Arc<WirePd>,
-    /// Where receives complete (XRC).
+    /// Where receives complete (XRC, tag matching).
     pub(crate) cq: Option<Ref<WireCq>>,
     /// Number of the XRC domain.
     pub(crate) domain: Option<u64>,
@@ -82,6 +86,8 @@ pub(crate) struct WireSrq {
     kernel: Option<Arc<KernelQueue<RecvHead>>>,
     dead: Atomic<u32>,
     handle: SrqHandle,
+    /// Tag matching.
+    pub(crate) tm: Option<Arc<Tm>>,
     device: Arc<WireDevice>,
     #[pin]
     inner: SpinLockIrq<Inner>,
@@ -116,7 +122,7 @@ impl WireSrq {
     }
 
     /// The ring is corrupt: nothing is taken any more.
-    fn fail(&self) {
+    pub(crate) fn fail(&self) {
         if self.dead.xchg(1, Full) == 0 {
             if self.device.may_log() {
                 pr_info!(
@@ -184,6 +190,7 @@ pub(crate) struct SrqData {
     pub(crate) wire: Ref<WireSrq>,
     /// The ring of a user, which a resize replaces.
     ring: Option<Pin<KBox<Mutex<UserRing>>>>,
+    _tm_mappings: Option<[RingMapping; 2]>,
 }
 
 /// The ring of a user's SRQ.
@@ -206,7 +213,10 @@ pub(crate) fn create(
             let xrcd = init.xrcd.ok_or(EINVAL)?;
             (Some(cq.data().wire.clone()), Some(xrcd.data().id()))
         }
-        SrqType::TagMatching => return Err(eopnotsupp()),
+        SrqType::TagMatching => {
+            let cq = init.cq.ok_or(EINVAL)?;
+            (Some(cq.data().wire.clone()), None)
+        }
     };
     let attr = &mut init.attr;
     if attr.max_wr == 0 || attr.max_wr > limits::MAX_SRQ_WR || attr.max_sge > limits::MAX_SGE {
@@ -220,16 +230,33 @@ pub(crate) fn create(
     let srqn = reservation.id();
     let mut ring = None;
     let mut kernel = None;
+    let mut matching = None;
+    let mut tm_mappings = None;
     let queue = match udata {
         Some(udata) => {
             let stride = wr::recv_stride(attr.max_sge);
             let mem = wr::new_ring(attr.max_wr, stride)?;
             let map = udata.ucontext()?.map_ring(mem.clone())?;
-            udata.write(&abi::xroce_create_srq_resp {
+            let response = abi::xroce_create_srq_resp {
                 ring: wr::ring_info(&mem, &map, attr.max_wr, stride),
                 srqn,
                 reserved: 0,
-            })?;
+            };
+            if init.srq_type == SrqType::TagMatching {
+                let cq = cq.clone().ok_or(EINVAL)?;
+                let made = tm::create(init.max_num_tags, cq, udata)?;
+                matching = Some(made.tm);
+                tm_mappings = Some(made.mappings);
+                udata.write(&abi::xroce_create_tm_srq_resp {
+                    srq: response,
+                    ops: made.ops,
+                    freed: made.freed,
+                    max_sge: limits::MAX_TM_SGE,
+                    reserved: 0,
+                })?;
+            } else {
+                udata.write(&response)?;
+            }
             ring = Some(KBox::pin_init(
                 new_mutex!(UserRing {
                     mem: mem.clone(),
@@ -239,6 +266,8 @@ pub(crate) fn create(
             )?);
             Queue::User(RingReader::new(mem, attr.max_wr, stride))
         }
+        // Operations on a matching list have no verb in the kernel.
+        None if init.srq_type == SrqType::TagMatching => return Err(eopnotsupp()),
         None => {
             let queue = Arc::pin_init(KernelQueue::new(attr.max_wr, attr.max_sge), GFP_KERNEL)?;
             kernel = Some(queue.clone());
@@ -258,6 +287,7 @@ pub(crate) fn create(
             kernel,
             dead: Atomic::new(0),
             handle,
+            tm: matching,
             device: device.clone(),
             inner <- new_spinlock_irq!(inner, "xroce srq"),
             _charge: charge,
@@ -266,7 +296,11 @@ pub(crate) fn create(
     )?;
     reservation.publish(wire.clone());
     Ok(CreatedSrq {
-        data: SrqData { wire, ring },
+        data: SrqData {
+            wire,
+            ring,
+            _tm_mappings: tm_mappings,
+        },
         srq_num: srqn,
     })
 }
@@ -382,12 +416,23 @@ pub(crate) fn destroy(srq: &Srq<Xroce>) {
             Ref::retire(srq);
         }
     }
+    if let Some(tm) = &data.wire.tm {
+        tm.kill();
+    }
     if let Some(ring) = &data.ring {
         let _ = ring
             .lock()
             .mem
             .fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
     }
+}
+
+/// A user's doorbell: operations wait in the ring of a tag-matching queue; EINVAL for another. Process
+/// context.
+pub(crate) fn doorbell(srq: &Srq<Xroce>) -> Result {
+    let wire = &srq.data().wire;
+    let tm = wire.tm.as_ref().ok_or(EINVAL)?;
+    tm.doorbell().inspect_err(|_| wire.fail())
 }
 
 /// One receive of a kernel user. Any context.

@@ -57,7 +57,7 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
             }
             Err(status) => status,
         };
-        io.retire(wqe.index);
+        io.retire(&wqe);
         if wqe.head.signaled || status != WcStatus::Success {
             io.publish();
             complete(qp, &wqe.head, status, 0);

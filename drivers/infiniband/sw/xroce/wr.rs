@@ -73,6 +73,17 @@ pub(crate) const WC_RECV: u32 = 128;
 /// RDMA WRITE with immediate data received
 pub(crate) const WC_RECV_RDMA_WITH_IMM: u32 = 129;
 
+/// Tag added to a matching list
+pub(crate) const WC_TM_ADD: u32 = 130;
+/// Tag taken back
+pub(crate) const WC_TM_DEL: u32 = 131;
+/// Count of unexpected messages taken over
+pub(crate) const WC_TM_SYNC: u32 = 132;
+/// Message with a tag received
+pub(crate) const WC_TM_RECV: u32 = 133;
+/// Message without a tag received by a tag-matching queue
+pub(crate) const WC_TM_NO_TAG: u32 = 134;
+
 // `enum ibv_wc_flags`
 /// 40 bytes of header are in front of the data.
 pub(crate) const WC_GRH: u32 = 1 << 0;
@@ -80,6 +91,13 @@ pub(crate) const WC_GRH: u32 = 1 << 0;
 pub(crate) const WC_WITH_IMM: u32 = 1 << 1;
 /// The completion has an invalidated key.
 pub(crate) const WC_WITH_INV: u32 = 1 << 3;
+
+/// Software is to report the unexpected messages that it has handled.
+pub(crate) const WC_TM_SYNC_REQ: u32 = 1 << 4;
+/// The message took a tag.
+pub(crate) const WC_TM_MATCH: u32 = 1 << 5;
+/// The data of the message are there.
+pub(crate) const WC_TM_DATA_VALID: u32 = 1 << 6;
 
 /// The opcode in the completion of a send work request.
 pub(crate) fn completion_opcode(op: SendOp) -> u32 {
@@ -97,7 +115,7 @@ pub(crate) fn completion_opcode(op: SendOp) -> u32 {
     }
 }
 
-fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
+pub(crate) fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
     let mut out = [0u8; N];
     if let Some(from) = at.checked_add(N).and_then(|end| slot.get(at..end)) {
         out.copy_from_slice(from);
@@ -105,19 +123,19 @@ fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
     out
 }
 
-fn u8_at(slot: &[u8], at: usize) -> u8 {
+pub(crate) fn u8_at(slot: &[u8], at: usize) -> u8 {
     slot.get(at).copied().unwrap_or(0)
 }
 
-fn u16_at(slot: &[u8], at: usize) -> u16 {
+pub(crate) fn u16_at(slot: &[u8], at: usize) -> u16 {
     u16::from_ne_bytes(bytes(slot, at))
 }
 
-fn u32_at(slot: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(slot: &[u8], at: usize) -> u32 {
     u32::from_ne_bytes(bytes(slot, at))
 }
 
-fn u64_at(slot: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(slot: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(bytes(slot, at))
 }
 

@@ -6,10 +6,10 @@
 
 use core::ffi::c_int;
 
-use super::{Cq, State};
+use super::{Cq, State, IBV_WC_TM_RECV};
 use crate::abi::Cqe;
 use crate::sys::{clock_ns, set_errno, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME, EINVAL, ENOENT};
-use crate::verbs::{IbvCqEx, IbvPollCqAttr};
+use crate::verbs::{IbvCqEx, IbvPollCqAttr, IbvWcTmInfo};
 
 impl Cq {
     /// # Safety
@@ -117,6 +117,19 @@ unsafe extern "C" fn read_completion_wallclock_ns(cq: *mut IbvCqEx) -> u64 {
     clock_ns(CLOCK_REALTIME).wrapping_sub(age)
 }
 
+/// What a message that took a tag says in its header; zero with any other
+/// completion.
+unsafe extern "C" fn read_tm_info(cq: *mut IbvCqEx, info: *mut IbvWcTmInfo) {
+    // SAFETY: a live CQ of ours, called between start and end.
+    let cqe = unsafe { Cq::extended(cq).current() };
+    let (tag, app_ctx) = match cqe.opcode {
+        IBV_WC_TM_RECV => (cqe.tm_tag, cqe.src_qp),
+        _ => (0, 0),
+    };
+    // SAFETY: the caller's place for the answer.
+    unsafe { info.write(IbvWcTmInfo { tag, app_ctx }) };
+}
+
 /// Fills in the functions of a new CQ.
 pub(super) fn fill(cq: &mut IbvCqEx) {
     cq.start_poll = Some(start_poll);
@@ -132,6 +145,7 @@ pub(super) fn fill(cq: &mut IbvCqEx) {
     cq.read_slid = Some(read_slid);
     cq.read_sl = Some(read_sl);
     cq.read_dlid_path_bits = Some(read_dlid_path_bits);
+    cq.read_tm_info = Some(read_tm_info);
     cq.read_completion_ts = Some(read_completion_ts);
     cq.read_completion_wallclock_ns = Some(read_completion_wallclock_ns);
 }

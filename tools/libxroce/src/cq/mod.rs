@@ -17,6 +17,10 @@ use crate::sys::{check, object, status, Result, EINVAL, EOPNOTSUPP, EPROTO};
 use crate::verbs::cmd::{self, log_error, size, Buffer};
 use crate::verbs::*;
 
+// `enum ibv_wc_opcode`
+const IBV_WC_TM_RECV: u32 = 133;
+const IBV_WC_TM_NO_TAG: u32 = 134;
+
 /// A completion queue.
 #[repr(C)]
 pub struct Cq {
@@ -145,6 +149,7 @@ pub unsafe extern "C" fn create_cq(
 
 /// What [`create_cq_ex`] can report with a completion.
 const WC_FLAGS: u64 = IBV_WC_STANDARD_FLAGS
+    | IBV_WC_EX_WITH_TM_INFO
     | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP
     | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
@@ -278,7 +283,12 @@ pub unsafe fn forget(cq: *mut IbvCq, qp_num: u32) {
     // SAFETY: a live CQ of ours.
     let this = unsafe { Cq::get(cq) };
     let mut state = this.state.lock();
-    state.ring.remove(|cqe: &Cqe| cqe.qp_num == qp_num);
+    // What a tag-matching queue has received is not the queue pair's: a tag is
+    // gone, or the message was counted.
+    let is_tagged = |cqe: &Cqe| matches!(cqe.opcode, IBV_WC_TM_RECV | IBV_WC_TM_NO_TAG);
+    state
+        .ring
+        .remove(|cqe: &Cqe| cqe.qp_num == qp_num && !is_tagged(cqe));
 }
 
 /// ibv_destroy_cq(3). libibverbs' command waits until every event that was

@@ -200,7 +200,8 @@ mod tests {
             "ibv_cq_ex" IbvCqEx, "verbs_cq" IbvCqEx, "verbs_srq" VerbsSrq,
             "verbs_qp" VerbsQp, "ibv_qp_ex" IbvQpEx, "ibv_wc" IbvWc,
             "ibv_send_wr" IbvSendWr, "ibv_recv_wr" IbvRecvWr, "ibv_sge" IbvSge,
-            "ibv_mw_bind" IbvMwBind, "ibv_data_buf" IbvDataBuf,
+            "ibv_mw_bind" IbvMwBind, "ibv_ops_wr" IbvOpsWr, "ibv_wc_tm_info" IbvWcTmInfo,
+            "ibv_tm_cap" IbvTmCap, "ibv_data_buf" IbvDataBuf,
             "ibv_qp_init_attr" IbvQpInitAttr, "ibv_qp_init_attr_ex" IbvQpInitAttrEx,
             "ibv_qp_open_attr" IbvQpOpenAttr, "ibv_srq_init_attr" IbvSrqInitAttr,
             "ibv_srq_init_attr_ex" IbvSrqInitAttrEx, "ibv_xrcd_init_attr" IbvXrcdInitAttr,
@@ -250,6 +251,9 @@ mod tests {
                 opcode opcode, send_flags send_flags, imm_data imm, wr wr,
                 qp_type remote_srqn, bind_mw tail }
             "ibv_recv_wr" IbvRecvWr { next next, sg_list sg_list, num_sge num_sge }
+            "ibv_ops_wr" IbvOpsWr { wr_id wr_id, next next, opcode opcode, flags flags,
+                tm unexpected_cnt }
+            "ibv_wc_tm_info" IbvWcTmInfo { tag tag, priv app_ctx }
             "ibv_mw_bind_info" IbvMwBindInfo { mr mr, addr addr, length length,
                 mw_access_flags mw_access_flags }
             "ibv_qp_init_attr_ex" IbvQpInitAttrEx { send_cq send_cq, recv_cq recv_cq,

@@ -78,7 +78,7 @@ fn all() -> [Op; 93] {
         ("poll_cq", 36, cq::poll_cq as *const () as usize),
         ("post_recv", 36, qp::post_recv as *const () as usize),
         ("post_send", 36, qp::post_send as *const () as usize),
-        ("post_srq_ops", 36, 0),
+        ("post_srq_ops", 36, srq::post_srq_ops as *const () as usize),
         ("post_srq_recv", 36, srq::post_srq_recv as *const () as usize),
         ("qp_attach_comp_cntr", 65, 0),
         ("query_comp_cntr_caps", 65, 0),

@@ -99,6 +99,6 @@ impl Qp {
     fn doorbell(&self) -> Result {
         // SAFETY: written once, when the QP was made.
         let handle = unsafe { (*self.base.get()).qp.qp_base.handle };
-        doorbell::ring(self.fd, handle)
+        doorbell::ring(self.fd, doorbell::Bell::Qp, handle)
     }
 }

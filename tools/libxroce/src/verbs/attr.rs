@@ -93,6 +93,14 @@ pub struct IbvSrqInitAttr {
 
 pub const IBV_SRQT_BASIC: c_int = 0;
 pub const IBV_SRQT_XRC: c_int = 1;
+pub const IBV_SRQT_TM: c_int = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct IbvTmCap {
+    pub max_num_tags: u32,
+    pub max_ops: u32,
+}
 
 #[repr(C)]
 pub struct IbvSrqInitAttrEx {
@@ -103,13 +111,14 @@ pub struct IbvSrqInitAttrEx {
     pub pd: *mut IbvPd,
     pub xrcd: *mut IbvXrcd,
     pub cq: *mut IbvCq,
-    pub tm_cap: [u32; 2],
+    pub tm_cap: IbvTmCap,
 }
 
 pub const IBV_SRQ_INIT_ATTR_TYPE: u32 = 1 << 0;
 pub const IBV_SRQ_INIT_ATTR_PD: u32 = 1 << 1;
 pub const IBV_SRQ_INIT_ATTR_XRCD: u32 = 1 << 2;
 pub const IBV_SRQ_INIT_ATTR_CQ: u32 = 1 << 3;
+pub const IBV_SRQ_INIT_ATTR_TM: u32 = 1 << 4;
 pub const IBV_SRQ_INIT_ATTR_RESERVED: u32 = 1 << 5;
 
 #[repr(C)]

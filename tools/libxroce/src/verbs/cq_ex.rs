@@ -25,6 +25,13 @@ pub struct IbvWc {
 }
 
 #[repr(C)]
+pub struct IbvWcTmInfo {
+    pub tag: u64,
+    /// `priv`
+    pub app_ctx: u32,
+}
+
+#[repr(C)]
 pub struct IbvPollCqAttr {
     pub comp_mask: u32,
 }
@@ -54,7 +61,7 @@ pub struct IbvCqEx {
     pub read_completion_ts: Option<unsafe extern "C" fn(Ex) -> u64>,
     pub read_cvlan: Option<unsafe extern "C" fn(Ex) -> u16>,
     pub read_flow_tag: Option<unsafe extern "C" fn(Ex) -> u32>,
-    pub read_tm_info: Option<unsafe extern "C" fn(Ex, *mut c_void)>,
+    pub read_tm_info: Option<unsafe extern "C" fn(Ex, *mut IbvWcTmInfo)>,
     pub read_completion_wallclock_ns: Option<unsafe extern "C" fn(Ex) -> u64>,
 }
 
@@ -77,10 +84,12 @@ pub const IBV_CREATE_CQ_ATTR_SINGLE_THREADED: u32 = 1 << 0;
 /// `IBV_WC_STANDARD_FLAGS`: byte_len to dlid_path_bits.
 pub const IBV_WC_STANDARD_FLAGS: u64 = 0x7f;
 pub const IBV_WC_EX_WITH_COMPLETION_TIMESTAMP: u64 = 1 << 7;
+pub const IBV_WC_EX_WITH_TM_INFO: u64 = 1 << 10;
 pub const IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK: u64 = 1 << 11;
 
 const _: () = {
     assert!(size_of::<IbvWc>() == 48);
+    assert!(size_of::<IbvWcTmInfo>() == 16);
     assert!(size_of::<IbvCqEx>() == 288 + MUTEX_EXTRA);
     assert!(offset_of!(IbvCqEx, start_poll) == 144 + MUTEX_EXTRA);
     assert!(size_of::<IbvCqInitAttrEx>() == 56);

@@ -103,6 +103,28 @@ pub struct IbvRecvWr {
 }
 
 #[repr(C)]
+pub struct IbvOpsWr {
+    pub wr_id: u64,
+    pub next: *mut IbvOpsWr,
+    pub opcode: u32,
+    pub flags: u32,
+    pub unexpected_cnt: u32,
+    pub handle: u32,
+    pub recv_wr_id: u64,
+    pub sg_list: *mut IbvSge,
+    pub num_sge: c_int,
+    pub tag: u64,
+    pub mask: u64,
+}
+
+pub const IBV_WR_TAG_ADD: u32 = 0;
+pub const IBV_WR_TAG_DEL: u32 = 1;
+pub const IBV_WR_TAG_SYNC: u32 = 2;
+
+pub const IBV_OPS_SIGNALED: u32 = 1 << 0;
+pub const IBV_OPS_TM_SYNC: u32 = 1 << 1;
+
+#[repr(C)]
 pub struct IbvMwBind {
     pub wr_id: u64,
     pub send_flags: u32,
@@ -117,6 +139,9 @@ const _: () = {
     assert!(offset_of!(IbvSendWr, remote_srqn) == 72);
     assert!(offset_of!(IbvSendWr, tail) == 80);
     assert!(size_of::<IbvRecvWr>() == 32);
+    assert!(size_of::<IbvOpsWr>() == 72);
+    assert!(offset_of!(IbvOpsWr, handle) == 28);
+    assert!(offset_of!(IbvOpsWr, tag) == 56);
     assert!(size_of::<IbvMwBindInfo>() == 32);
     assert!(size_of::<IbvMwBind>() == 48);
 };

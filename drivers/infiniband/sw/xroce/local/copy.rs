@@ -16,6 +16,8 @@ pub(super) enum End<'a> {
         pd: u64,
         /// The list.
         sges: &'a [Sge],
+        /// Bytes of the message in front of what the list holds.
+        skip: u32,
     },
     /// Memory that a remote key names.
     Remote {
@@ -50,7 +52,8 @@ impl End<'_> {
         f: impl FnOnce(&Memory, u64, u32) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         match *self {
-            End::List { pd, sges } => {
+            End::List { pd, sges, skip } => {
+                let offset = offset.checked_sub(skip).ok_or(Fault)?;
                 let piece = locate(sges, offset).ok_or(Fault)?;
                 let sge = sges.get(piece.index).ok_or(Fault)?;
                 let len = len.min(piece.len);
@@ -73,7 +76,9 @@ impl End<'_> {
     /// Whether the memory at `offset` is not pinned.
     fn sleeps(&self, offset: u32) -> bool {
         let key = match *self {
-            End::List { sges, .. } => locate(sges, offset)
+            End::List { sges, skip, .. } => offset
+                .checked_sub(skip)
+                .and_then(|offset| locate(sges, offset))
                 .and_then(|piece| sges.get(piece.index))
                 .filter(|sge| sge.kernel.is_none())
                 .map(|sge| sge.lkey),

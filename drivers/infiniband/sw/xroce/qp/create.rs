@@ -32,6 +32,7 @@ use crate::pd::PdData;
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::qp::QpKind;
+use crate::tm::rendezvous;
 use crate::{
     tables,
     wr, //
@@ -262,6 +263,11 @@ fn plan(kind: QpKind, init: &QpInitAttr<'_, Xroce>, user: bool) -> Result<Plan> 
     if has_rq && (asked.max_recv_wr > limits::MAX_QP_WR || asked.max_recv_sge > limits::MAX_SGE) {
         return Err(EINVAL);
     }
+    // An unreliable peer cannot be asked for the data of a rendezvous.
+    let tags = init.srq.is_some_and(|srq| srq.data().wire.tm.is_some());
+    if tags && kind != QpKind::Rc {
+        return Err(EINVAL);
+    }
     if init.send_cq.is_none() || (kind.receives() && init.recv_cq.is_none()) {
         return Err(EINVAL);
     }
@@ -383,16 +389,29 @@ fn build(
         QpKind::Rc | QpKind::XrcTgt => u32::from(limits::MAX_RD_ATOMIC),
         _ => 0,
     };
+    let device_sends = match &relations.srq {
+        Some(srq) if srq.tm.is_some() => Some(rendezvous::new_queue()?),
+        _ => None,
+    };
     let send = SendSide::new(
         queues.send,
         id.cap.max_send_wr,
         id.cap.max_send_sge,
         id.cap.max_inline_data,
+        device_sends.clone(),
     )?;
     let recv = RecvSide::new(queues.recv, id.cap.max_recv_sge, resources)?;
     let timer = Timer::new(cookie, WireQp::on_send_work)?;
     let pace = Timer::new(cookie, WireQp::on_recv_work)?;
     let send_work = Work::new(cookie, WireQp::on_send_work, work::Kind::Bh)?;
+    let device_work = match &device_sends {
+        Some(_) => Some(Work::new(
+            cookie,
+            WireQp::on_send_work,
+            work::Kind::Process,
+        )?),
+        None => None,
+    };
     let recv_work = Work::new(cookie, WireQp::on_recv_work, work::Kind::Bh)?;
     let attr = QpAttr {
         cap: id.cap,
@@ -424,6 +443,8 @@ fn build(
             send_cq: relations.send_cq,
             recv_cq: relations.recv_cq,
             srq: relations.srq,
+            device_sends,
+            device_work,
             kernel_sends: queues.kernel_sends,
             kernel_recvs: queues.kernel_recvs,
             rings: queues.rings,

@@ -63,7 +63,7 @@ impl WireQp {
         self.pace.cancel();
         // A run in progress ends before the lock is taken; later ones see the state.
         self.send.lock().reset();
-        self.recv.lock().reset();
+        self.recv.lock().reset(self);
         self.responses.purge();
         self.requests.purge();
         // Whoever met the locks left a mark, and a sender of this host its number: it is told, and
@@ -80,6 +80,9 @@ impl WireQp {
         // what still runs, in the other of its two contexts, `reset` waits for.
         self.send_work.cancel();
         self.recv_work.cancel();
+        if let Some(work) = &self.device_work {
+            work.cancel();
+        }
         self.reset();
     }
 }

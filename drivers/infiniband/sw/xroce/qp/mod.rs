@@ -22,6 +22,10 @@ pub(crate) mod state;
 use crate::limits::Charge;
 use crate::pd::WirePd;
 use crate::prelude::*;
+use crate::tm::{
+    rendezvous,
+    Tm, //
+};
 use kernel::sync::Mutex;
 use rdma::qp::{
     QpAttr,
@@ -87,6 +91,10 @@ pub(crate) struct WireQp {
     pub(crate) recv_cq: Option<Ref<WireCq>>,
     /// Where receives come from, instead of the own queue.
     pub(crate) srq: Option<Ref<WireSrq>>,
+    /// What the device itself sends, on behalf of a tag-matching SRQ.
+    pub(crate) device_sends: Option<Arc<rendezvous::Queue>>,
+    /// Runs the send direction in process context, to begin with what the device itself sends.
+    pub(crate) device_work: Option<Work>,
     /// Queue of a kernel user's sends, the same as the send side reads.
     pub(crate) kernel_sends: Option<Arc<request::KernelQueue<request::SendHead>>>,
     /// Queue of a kernel user's receives.
@@ -182,6 +190,12 @@ impl WireQp {
 
     pub(crate) fn set_qkey(&self, qkey: u32) {
         self.qkey.store(qkey, Relaxed);
+    }
+
+    /// The SRQ, if it matches tags.
+    pub(crate) fn tags(&self) -> Option<(&WireSrq, &Tm)> {
+        let srq = self.srq.as_ref()?;
+        Some((srq, srq.tm.as_deref()?))
     }
 
     /// The network namespace.

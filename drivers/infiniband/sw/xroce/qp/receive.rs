@@ -8,11 +8,12 @@ mod io;
 
 pub(crate) use self::addressing::remote_pd;
 pub(crate) use self::env::RecvEnv;
-pub(crate) use self::io::{RecvIo, RecvQueue};
+pub(crate) use self::io::{Current, RecvIo, RecvQueue};
 use super::engine::{parse_from, take_packets, Budget};
 use super::request::{filled, MAX_SGE};
 use super::QpKind;
 use crate::prelude::*;
+use crate::tm::receive as tags;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{mr, ud, wr};
 use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
@@ -60,9 +61,9 @@ impl RecvSide {
     }
 
     /// Back to the state of a new QP; nothing completes.
-    pub(crate) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self, qp: &WireQp) {
         self.responder.reset();
-        self.io.forget();
+        self.io.forget(qp);
     }
 
     /// The responder, and what it needs to see of the rest.
@@ -75,7 +76,13 @@ impl RecvSide {
             path,
             io,
         } = self;
-        (responder, RecvEnv { qp, path, io })
+        let env = RecvEnv {
+            qp,
+            path,
+            io,
+            source: None,
+        };
+        (responder, env)
     }
 
     /// One run: the packets that wait, then `packet`, then what is owed to the peer, within a
@@ -96,6 +103,7 @@ impl RecvSide {
                 Run::Idle
             }
         };
+        self.io.rest(qp);
         self.send_replies(qp);
         self.io.count(qp, self.responder.stats());
         // What the peer is still owed ends with the refusal.
@@ -126,6 +134,9 @@ impl RecvSide {
             return;
         };
         let (responder, mut env) = self.split(qp);
+        if qp.tags().is_some() {
+            env.source = tags::source(&packet);
+        }
         responder.handle_request(&packet, now, &mut env);
     }
 

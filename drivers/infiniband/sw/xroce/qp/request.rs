@@ -92,6 +92,18 @@ pub(crate) struct FlushPart {
     pub(crate) level: u8,
 }
 
+/// Whose a send work request is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The user's.
+    #[default]
+    User,
+    /// The device's: it fetches the data of a message.
+    Fetch,
+    /// The device's: it tells a sender that its data were fetched.
+    Fin,
+}
+
 /// The RDMA part of a send work request.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct RdmaPart {
@@ -182,6 +194,8 @@ pub(crate) struct SendHead {
     pub(crate) wr_id: u64,
     /// What to do.
     pub(crate) op: SendOp,
+    /// Who wants it.
+    pub(crate) origin: Origin,
     /// Completion wanted.
     pub(crate) signaled: bool,
     /// Solicited event at the receiver.
@@ -300,6 +314,14 @@ impl<H: Head> KernelQueue<H> {
         *slots.heads.get_mut(slot).ok_or(EINVAL)? = *head;
         slots.filled = slots.filled.wrapping_add(1);
         Ok(())
+    }
+
+    /// Requests that can be posted now.
+    pub(crate) fn room(&self) -> u32 {
+        let slots = self.slots.lock();
+        slots
+            .capacity()
+            .saturating_sub(slots.filled.wrapping_sub(slots.retired))
     }
 
     /// Requests that were posted and not taken.

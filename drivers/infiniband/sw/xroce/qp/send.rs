@@ -9,8 +9,9 @@ use super::engine::{parse_from, take_packets, Budget};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
 use crate::prelude::*;
+use crate::tm::rendezvous;
 use crate::tx::{self, Av, BuildError, Path};
-use crate::{local, ud};
+use crate::{limits, local, ud};
 use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
 
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
@@ -38,13 +39,22 @@ pub(crate) struct SendSide {
 }
 
 impl SendSide {
-    /// Makes the send side of a QP. `entries` is the depth of its send queue. Process context.
+    /// Makes the send side of a QP. `entries` is the depth of its send queue; `device` has the requests
+    /// of the device itself. Process context.
     pub(crate) fn new(
         queue: SendQueue,
         entries: u32,
         max_sge: u32,
         max_inline: u32,
+        device: Option<Arc<rendezvous::Queue>>,
     ) -> Result<Self> {
+        let (entries, max_sge) = match device {
+            Some(_) => (
+                entries.max(rendezvous::UNDER_WAY),
+                max_sge.max(limits::MAX_TM_SGE),
+            ),
+            None => (entries, max_sge),
+        };
         let slots = match queue {
             SendQueue::None => 0,
             _ => entries.clamp(1, MAX_UNDER_WAY) as usize,
@@ -54,7 +64,7 @@ impl SendSide {
             requester: Requester::new(filled(slots)?),
             dest_qpn: 0,
             path: Path::default(),
-            io: SendIo::new(queue, slots, max_sge, max_inline)?,
+            io: SendIo::new(queue, device, slots, max_sge, max_inline)?,
         })
     }
 
@@ -173,7 +183,7 @@ impl SendSide {
             packets = packets.wrapping_add(1);
             bytes = bytes.wrapping_add(u64::from(len));
             let built = match &mut route {
-                Some(route) => build(&self.io, qp.pd, route, &transmit),
+                Some(route) => build(&self.io, qp, route, &transmit),
                 // Without a route the packet is lost, and the retry timer decides.
                 None => Err(BuildError::NoMemory),
             };
@@ -234,7 +244,7 @@ impl SendSide {
             let mut wqe = SendWqe::default();
             match self.io.fetch(qp, &mut wqe) {
                 Ok(Fetched::One) => {
-                    self.io.retire(wqe.index);
+                    self.io.retire(&wqe);
                     self.io.publish();
                     complete(qp, &wqe.head, WcStatus::WrFlushErr, 0);
                 }
@@ -288,7 +298,7 @@ pub(crate) fn idle(requester: &Requester<KVVec<Wqe>>, io: &mut SendIo) -> bool {
 /// Builds the packet that the requester described.
 fn build(
     io: &SendIo,
-    pd: u64,
+    qp: &WireQp,
     route: &mut Route,
     transmit: &Transmit,
 ) -> Result<TxSkb, BuildError> {
@@ -296,7 +306,7 @@ fn build(
     let pad = usize::from(transmit.pad);
     match &transmit.payload {
         Some(p) => tx::build(route, header, p.len as usize, pad, |out| {
-            io.gather(pd, p.slot, p.offset, out)
+            io.gather(qp.pd, p.slot, p.offset, out)
         }),
         None => tx::build(route, header, 0, pad, |_| Ok(())),
     }

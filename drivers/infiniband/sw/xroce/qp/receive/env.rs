@@ -5,6 +5,7 @@
 use super::addressing::{remote_pd, with_srq};
 use super::io::RecvIo;
 use crate::prelude::*;
+use crate::tm::receive::Source;
 use crate::tx::{self, Path};
 use crate::{access, mr, wr};
 use roce::responder::{
@@ -18,7 +19,10 @@ pub(crate) struct RecvEnv<'a> {
     pub(crate) qp: &'a WireQp,
     pub(crate) path: &'a mut Path,
     pub(crate) io: &'a mut RecvIo,
+    /// The message that may begin now, for a tag-matching queue.
+    pub(crate) source: Option<Source<'a>>,
 }
+
 impl RecvEnv<'_> {
     /// Runs `f` on the memory that a remote key names.
     pub(crate) fn with_remote<R>(
@@ -43,7 +47,10 @@ fn wire_fault(_: Fault) -> WireFault {
 
 impl ResponderEnv for RecvEnv<'_> {
     fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
-        self.io.take(self.qp, srqn)
+        match &self.source {
+            Some(source) => self.io.take_tagged(self.qp, source),
+            None => self.io.take(self.qp, srqn),
+        }
     }
 
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
@@ -55,7 +62,11 @@ impl ResponderEnv for RecvEnv<'_> {
         if current.is_orphan() {
             return Err(ScatterError::Protection);
         }
-        access::scatter(current.pd, current.list(), offset, data).map_err(|e| match e {
+        let stored = match &current.tagged {
+            Some(tagged) => tagged.scatter(current.pd, current.list(), offset, data),
+            None => access::scatter(current.pd, current.list(), offset, data),
+        };
+        stored.map_err(|e| match e {
             access::ScatterError::TooLong => ScatterError::TooLong,
             access::ScatterError::Protection => ScatterError::Protection,
         })

@@ -7,6 +7,7 @@ use super::super::ring::{CorruptRing, RingReader};
 use super::addressing;
 use crate::prelude::*;
 use crate::srq::Taken;
+use crate::tm::receive::{self as tags, Source, Tagged};
 use crate::wr;
 use roce::responder::{ReceiveError, ResponderStats};
 
@@ -25,11 +26,13 @@ pub(crate) struct Current {
     /// There is one.
     pub(crate) active: bool,
     pub(crate) head: RecvHead,
-    sges: KVVec<Sge>,
+    pub(crate) sges: KVVec<Sge>,
     /// Protection domain of its local keys.
     pub(crate) pd: u64,
     /// The XRC SRQ that it came from.
     srq: Option<Ref<WireSrq>>,
+    /// What a tag-matching queue knows of the message.
+    pub(crate) tagged: Option<Tagged>,
 }
 
 impl Current {
@@ -68,6 +71,8 @@ pub(crate) struct RecvIo {
     corrupt: bool,
     /// Names the local message that is open here, see [`crate::local`]; 0: none.
     pub(crate) local_token: u64,
+    /// The matching list of the SRQ knows that this side runs.
+    awake: bool,
 }
 
 impl RecvIo {
@@ -81,6 +86,7 @@ impl RecvIo {
                 sges: filled(max_sge)?,
                 pd: 0,
                 srq: None,
+                tagged: None,
             },
             replies: TxBatch::new(),
             resume_at: 0,
@@ -92,6 +98,7 @@ impl RecvIo {
             last_wqe: false,
             corrupt: false,
             local_token: 0,
+            awake: false,
         })
     }
 
@@ -123,6 +130,33 @@ impl RecvIo {
                 }
             }
         };
+        self.taken(qp, result)
+    }
+
+    /// As [`RecvIo::take`], for a message that begins as `source` shows, at a tag-matching queue.
+    pub(super) fn take_tagged(
+        &mut self,
+        qp: &WireQp,
+        source: &Source<'_>,
+    ) -> Result<(), ReceiveError> {
+        let Some((srq, tm)) = qp.tags() else {
+            return self.take(qp, None);
+        };
+        let result = tags::take(qp, srq, tm, &mut self.current, &mut self.awake, source);
+        self.taken(qp, result)
+    }
+
+    /// The end of a run.
+    pub(super) fn rest(&mut self, qp: &WireQp) {
+        if core::mem::take(&mut self.awake) {
+            if let Some((_, tm)) = qp.tags() {
+                tm.rest();
+            }
+        }
+    }
+
+    fn taken(&mut self, qp: &WireQp, result: Result<(), ReceiveError>) -> Result<(), ReceiveError> {
+        let current = &mut self.current;
         match result {
             Ok(()) => current.active = true,
             // It counts as taken, and completes with an error.
@@ -171,9 +205,14 @@ impl RecvIo {
         self.local_token = 0;
         completion.wr_id = current.head.wr_id;
         completion.qp_num = qp.wire_qpn();
+        if let (Some(tagged), Some((_, tm))) = (current.tagged.take(), qp.tags()) {
+            tm.finish(&tagged, &completion);
+            return;
+        }
         let srq = current.srq.take();
         let cq = srq
             .as_ref()
+            .or(qp.srq.as_ref())
             .and_then(|srq| srq.cq.as_ref())
             .or(qp.recv_cq.as_ref());
         if let Some(cq) = cq {
@@ -182,7 +221,12 @@ impl RecvIo {
     }
 
     /// Forgets all that was posted.
-    pub(super) fn forget(&mut self) {
+    pub(super) fn forget(&mut self, qp: &WireQp) {
+        if let (Some(tagged), Some((_, tm))) = (self.current.tagged.take(), qp.tags()) {
+            tm.forget(&tagged);
+        }
+        // The run that would have said so does not come any more.
+        self.rest(qp);
         match &mut self.queue {
             RecvQueue::None => {}
             RecvQueue::User(ring) => {

@@ -2,9 +2,10 @@
 
 //! Where send work requests come from, where their data are, and what becomes of their slots.
 
-use super::super::request::{filled, KernelQueue, SendHead, SendOp, Sge};
+use super::super::request::{filled, KernelQueue, Origin, SendHead, SendOp, Sge};
 use super::super::ring::{CorruptRing, RingReader};
 use crate::prelude::*;
+use crate::tm::rendezvous;
 use crate::{access, local, mr, mw, wr};
 use roce::requester::{RequesterEnv, RequesterStats, SendCompletion};
 
@@ -31,6 +32,8 @@ pub(crate) struct SendWqe {
 /// Everything of the send direction but the protocol.
 pub(crate) struct SendIo {
     pub(crate) queue: SendQueue,
+    /// What the device itself wants to be sent; it goes first.
+    device: Option<Arc<rendezvous::Queue>>,
     pub(crate) wqes: KVVec<SendWqe>,
     pub(crate) sges: KVVec<Sge>,
     pub(crate) max_sge: usize,
@@ -67,6 +70,7 @@ impl SendIo {
     /// For a QP with up to `slots` work requests under way. Process context.
     pub(super) fn new(
         queue: SendQueue,
+        device: Option<Arc<rendezvous::Queue>>,
         slots: usize,
         max_sge: usize,
         max_inline: u32,
@@ -74,6 +78,7 @@ impl SendIo {
         let lists = slots.checked_mul(max_sge).ok_or(EINVAL)?;
         Ok(SendIo {
             queue,
+            device,
             wqes: filled(slots)?,
             sges: filled(lists)?,
             max_sge,
@@ -103,6 +108,12 @@ impl SendIo {
     /// as a broken one, so that it completes in its turn.
     pub(crate) fn fetch(&mut self, qp: &WireQp, wqe: &mut SendWqe) -> Result<Fetched, CorruptRing> {
         *wqe = SendWqe::default();
+        if let Some(device) = &self.device {
+            if device.take(&mut wqe.head, &mut self.scratch) {
+                device.retire(1);
+                return Ok(Fetched::One);
+            }
+        }
         match &mut self.queue {
             SendQueue::None => return Ok(Fetched::Nothing),
             SendQueue::User(ring) => {
@@ -164,6 +175,12 @@ impl SendIo {
         out: &mut [u8],
     ) -> Result<(), Fault> {
         let wqe = self.wqes.get(slot as usize).ok_or(Fault)?;
+        if wqe.head.origin == Origin::Fin {
+            let notice = rendezvous::notice(&wqe.head);
+            let from = notice.get(offset as usize..).ok_or(Fault)?;
+            out.copy_from_slice(from.get(..out.len()).ok_or(Fault)?);
+            return Ok(());
+        }
         match (wqe.head.inline_at, &self.queue) {
             (Some(at), SendQueue::User(ring)) => read_inline(ring, wqe, at, offset, out),
             (Some(_), _) => Err(Fault),
@@ -171,11 +188,29 @@ impl SendIo {
         }
     }
 
-    /// Whether the data of work request `slot` are in its slot.
+    /// Whether the data of work request `slot` are in its slot, or nowhere but in this structure.
     pub(crate) fn is_inline(&self, slot: u32) -> bool {
         self.wqes
             .get(slot as usize)
             .is_some_and(|wqe| wqe.head.inline_at.is_some())
+            || self.is_notice(slot)
+    }
+
+    /// Whether work request `slot` tells a sender that its data were fetched.
+    pub(crate) fn is_notice(&self, slot: u32) -> bool {
+        self.wqes
+            .get(slot as usize)
+            .is_some_and(|wqe| wqe.head.origin == Origin::Fin)
+    }
+
+    /// The protection domain of the local keys of work request `slot`: of the device's, the one of the
+    /// SRQ whose tags they belong to.
+    pub(crate) fn list_pd(&self, qp: &WireQp, slot: u32) -> u64 {
+        let origin = self.wqes.get(slot as usize).map(|wqe| wqe.head.origin);
+        match (origin, &qp.srq) {
+            (Some(Origin::Fetch), Some(srq)) => srq.pd,
+            _ => qp.pd,
+        }
     }
 
     /// Fills `out` with all the data of the request that was fetched last.
@@ -224,8 +259,11 @@ impl SendIo {
     }
 
     /// Notes that a request is done with its slot.
-    pub(crate) fn retire(&mut self, index: u32) {
-        self.retired = index.wrapping_add(1);
+    pub(crate) fn retire(&mut self, wqe: &SendWqe) {
+        if wqe.head.origin != Origin::User {
+            return;
+        }
+        self.retired = wqe.index.wrapping_add(1);
         self.unreported = self.unreported.wrapping_add(1);
     }
 
@@ -267,6 +305,9 @@ impl SendIo {
 
     /// Forgets all that was posted.
     pub(super) fn forget(&mut self) {
+        if let Some(device) = &self.device {
+            device.forget();
+        }
         match &mut self.queue {
             SendQueue::None => {}
             SendQueue::User(ring) => {
@@ -314,20 +355,21 @@ pub(crate) struct SendEnv<'a> {
 
 impl RequesterEnv for SendEnv<'_> {
     fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), roce::status::Fault> {
-        access::scatter(self.qp.pd, self.io.list(slot), offset, data)
-            .map_err(|_| roce::status::Fault)
+        let pd = self.io.list_pd(self.qp, slot);
+        access::scatter(pd, self.io.list(slot), offset, data).map_err(|_| roce::status::Fault)
     }
 
     fn complete(&mut self, done: &SendCompletion) {
         let Some(wqe) = self.io.wqes.get(done.slot as usize) else {
             return;
         };
-        let (index, head) = (wqe.index, wqe.head);
-        self.io.retire(index);
-        if done.signaled || done.status != WcStatus::Success {
+        let wqe = *wqe;
+        let head = &wqe.head;
+        self.io.retire(&wqe);
+        if done.signaled || done.status != WcStatus::Success || head.origin != Origin::User {
             // Whoever sees the completion may use the slots again.
             self.io.publish();
-            complete(self.qp, &head, done.status, done.byte_len);
+            complete(self.qp, head, done.status, done.byte_len);
         }
         if done.status != WcStatus::Success {
             self.count_failure(done.status);
@@ -374,6 +416,9 @@ impl SendEnv<'_> {
 
 /// Makes the completion of a send work request.
 pub(crate) fn complete(qp: &WireQp, head: &SendHead, status: WcStatus, byte_len: u32) {
+    if head.origin != Origin::User {
+        return rendezvous::complete(qp, head, status);
+    }
     let Some(cq) = &qp.send_cq else {
         return;
     };

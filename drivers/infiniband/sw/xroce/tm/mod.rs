@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tag matching on shared receive queues.
+//!
+//! The rules are crate `roce`'s (`roce::tm`). Here: the matching list of a queue and the ring of
+//! operations on it (`ops.rs`), messages that meet the list (`receive.rs`), data that the device fetches
+//! itself (`rendezvous.rs`).
+//!
+//! One lock orders all that happens to a list: operations, matches, and the completions that tell of
+//! them. Software relies on that order: it must hear that a tag is taken before it hears of a message
+//! that came later. So a message of one packet is placed and completed under the lock; a longer one
+//! that matched is announced under it, and completed when it is whole. So is one between memory that is
+//! not pinned, which cannot be used under a lock.
+//!
+//! Order of locks: receive direction of a QP, list, SRQ, CQ.
+
+mod ops;
+pub(crate) mod receive;
+pub(crate) mod rendezvous;
+
+use crate::limits;
+use crate::prelude::*;
+use crate::qp::request::{
+    filled,
+    Sge, //
+};
+use crate::qp::ring::{
+    CorruptRing,
+    RingReader, //
+};
+use crate::wr;
+use rdma::uverbs::mmap::RingMapping;
+use rdma::uverbs::udata::Udata;
+use roce::tm::{
+    Entry,
+    Key,
+    Matcher, //
+};
+
+/// An element of a tag's scatter list, as a user names it.
+#[derive(Clone, Copy, Default)]
+struct TagSge {
+    addr: u64,
+    len: u32,
+    lkey: u32,
+}
+
+/// What a tag is for; the list has the tag itself.
+#[derive(Clone, Copy, Default)]
+struct Body {
+    recv_wr_id: u64,
+    num_sge: u32,
+    sges: [TagSge; limits::MAX_TM_SGE as usize],
+}
+
+impl Body {
+    fn list(&self) -> &[TagSge] {
+        self.sges.get(..self.num_sge as usize).unwrap_or(&[])
+    }
+}
+
+/// The ring of handles that are free again.
+struct Freed {
+    mem: Arc<RingMem>,
+    /// A power of two.
+    entries: u32,
+    producer: u32,
+}
+
+impl Freed {
+    /// Gives a handle back. The ring holds as many as there are, so that only a user who does not
+    /// look at it loses some.
+    fn push(&mut self, handle: u32) {
+        let slot = self.producer & self.entries.wrapping_sub(1);
+        let at = (slot as usize)
+            .wrapping_mul(abi::TM_FREED_SIZE)
+            .wrapping_add(abi::RING_HDR_SIZE);
+        self.producer = self.producer.wrapping_add(1);
+        // The offsets are inside the ring, so neither can fail.
+        let _ = self.mem.copy_in(at, &handle.to_ne_bytes());
+        let _ = self
+            .mem
+            .store_release(abi::RING_KERNEL_INDEX, self.producer);
+    }
+}
+
+/// What the lock of a list protects.
+struct Inner {
+    matcher: Matcher<KVVec<Entry>, KVVec<u32>>,
+    bodies: KVVec<Body>,
+    ring: RingReader,
+    entries: u32,
+    freed: Freed,
+    /// Receive directions that are running, and will look at the ring before they rest.
+    runners: u32,
+    /// The ring said something impossible; it is not looked at any more.
+    corrupt: bool,
+}
+
+/// The tag-matching part of a shared receive queue.
+#[pin_data]
+pub(crate) struct Tm {
+    /// Where everything completes.
+    cq: Ref<WireCq>,
+    /// Rings to mark dead when the queue goes.
+    rings: [Arc<RingMem>; 2],
+    #[pin]
+    inner: SpinLockBh<Inner>,
+}
+
+/// A new tag-matching part, and what its user is told.
+pub(crate) struct Created {
+    pub(crate) tm: Arc<Tm>,
+    pub(crate) mappings: [RingMapping; 2],
+    pub(crate) ops: abi::xroce_ring_info,
+    pub(crate) freed: abi::xroce_ring_info,
+}
+
+/// Makes the list of a new queue. EINVAL for sizes beyond the device's. Process context.
+pub(crate) fn create(
+    max_num_tags: u32,
+    cq: Ref<WireCq>,
+    udata: &mut Udata<'_, crate::provider::Xroce>,
+) -> Result<Created> {
+    let request: abi::xroce_create_tm_srq_req = udata.read()?;
+    if request.reserved != 0
+        || max_num_tags == 0
+        || max_num_tags > limits::MAX_TM_TAGS
+        || request.max_ops == 0
+        || request.max_ops > limits::MAX_TM_OPS
+    {
+        return Err(EINVAL);
+    }
+    let tags = max_num_tags as usize;
+    let entries = request.max_ops.checked_next_power_of_two().ok_or(EINVAL)?;
+    let ops = wr::new_ring(entries, abi::TM_OP_STRIDE)?;
+    let freed_entries = max_num_tags.checked_next_power_of_two().ok_or(EINVAL)?;
+    let freed = wr::new_ring(freed_entries, abi::TM_FREED_SIZE as u32)?;
+    let ops_map = udata.ucontext()?.map_ring(ops.clone())?;
+    let freed_map = udata.ucontext()?.map_ring(freed.clone())?;
+    let key = Key(rdma::random::random_u64(), rdma::random::random_u64());
+    let ops_info = wr::ring_info(&ops, &ops_map, entries, abi::TM_OP_STRIDE);
+    let freed_info = wr::ring_info(&freed, &freed_map, freed_entries, abi::TM_FREED_SIZE as u32);
+    let inner = Inner {
+        matcher: Matcher::new(filled(tags)?, filled(tags)?, key),
+        bodies: filled(tags)?,
+        ring: RingReader::new(ops.clone(), entries, abi::TM_OP_STRIDE),
+        entries,
+        freed: Freed {
+            mem: freed.clone(),
+            entries: freed_entries,
+            producer: 0,
+        },
+        runners: 0,
+        corrupt: false,
+    };
+    let tm = Arc::pin_init(
+        try_pin_init!(Tm {
+            cq,
+            rings: [ops, freed],
+            inner <- new_spinlock_bh!(inner, "xroce tags"),
+        }? Error),
+        GFP_ACCOUNT,
+    )?;
+    Ok(Created {
+        tm,
+        mappings: [ops_map, freed_map],
+        ops: ops_info,
+        freed: freed_info,
+    })
+}
+
+impl Tm {
+    /// A user's doorbell: executes what stood in the ring of operations when it was rung. EIO when
+    /// that is corrupt. Process context.
+    pub(crate) fn doorbell(&self) -> Result {
+        let mut left = self.inner.lock().entries;
+        while left > 0 {
+            let part = left.min(ops::BURST);
+            let more = self.inner.lock().run(part, &self.cq);
+            match more {
+                Ok(true) => left = left.wrapping_sub(part),
+                Ok(false) => return Ok(()),
+                Err(CorruptRing) => return Err(EIO),
+            }
+            rdma::work::cond_resched();
+        }
+        Ok(())
+    }
+
+    /// A receive direction that was awake rests: doorbells are needed again, unless others run. Any
+    /// context but interrupts off.
+    pub(crate) fn rest(&self) {
+        let mut inner = self.inner.lock();
+        inner.runners = inner.runners.saturating_sub(1);
+        if inner.runners == 0 {
+            inner.ring.clear_awake();
+            let entries = inner.entries;
+            // A corrupt ring is told about when it is needed next.
+            let _ = inner.run(entries, &self.cq);
+        }
+    }
+
+    /// The queue is destroyed.
+    pub(crate) fn kill(&self) {
+        for ring in &self.rings {
+            let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
+        }
+    }
+}
+
+impl From<TagSge> for Sge {
+    fn from(sge: TagSge) -> Self {
+        Sge {
+            addr: sge.addr,
+            len: sge.len,
+            lkey: sge.lkey,
+            kernel: None,
+        }
+    }
+}
