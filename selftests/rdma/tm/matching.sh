@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=180 debug
+# Tag matching, within a device and on the wire, and rdma-core's tests of it.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+
+[ "$TYPE" = xroce ] || skip_all "only xroce matches tags"
+tags=$SELFTEST_BIN/selftest-tags
+docs=/usr/share/doc/rdma-core/tests
+
+mapfile -t cases < <("$tags")
+[ ${#cases[@]} -gt 0 ] || exit 1
+plan $((2 * ${#cases[@]} + 2))
+load_module
+hosts_up || die "no hosts"
+g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2)
+for c in "${cases[@]}"; do
+	check "$c, one device" "$tags" "$c" x1 "$g1"
+	check "$c, on the wire" "$tags" "$c" x1 "$g1" x2 "$g2"
+done
+
+# All four must run: a device that lost the capability has them skipped.
+suite() {
+	local dir out rc
+	dir=$(mktemp -d)
+	cp -r "$docs" "$dir/tests" && gunzip -q "$dir"/tests/*.gz
+	out=$(cd "$dir/tests" && in_host h1 python3 run_tests.py --dev x1 --gid "$g1" -v -k test_tag_matching 2>&1)
+	rc=$?
+	rm -rf "$dir"
+	[ $rc = 0 ] && grep -q '^Ran 4 tests' <<<"$out" && grep -qx OK <<<"$out" && return 0
+	tail -n 30 <<<"$out"
+	return 1
+}
+
+if [ -d $docs ]; then
+	check "rdma-core's tests" suite
+else
+	skip "rdma-core's tests" "not installed"
+fi
+check "the devices go" hosts_clean
+finish
