@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Memory of a process that is looked up page by page when it is used. */
 #include <linux/delay.h>
+#include <linux/irqflags.h>
 #include <linux/mm.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 
@@ -85,4 +88,10 @@ void xrdma_mm_release(struct page **pages, size_t n, bool dirty)
 bool xrdma_in_softirq(void)
 {
 	return in_serving_softirq();
+}
+
+/* Macros again. RCU read sections count only where they can be preempted. */
+bool xrdma_may_sleep(void)
+{
+	return !preempt_count() && !irqs_disabled() && !rcu_preempt_depth();
 }

@@ -67,6 +67,7 @@ int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 void xrdma_mm_wait(void);
 void xrdma_mm_release(struct page **pages, size_t n, bool dirty);
 bool xrdma_in_softirq(void);
+bool xrdma_may_sleep(void);
 
 /* work.c */
 struct xrdma_work;

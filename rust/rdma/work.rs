@@ -256,6 +256,12 @@ pub fn in_softirq() -> bool {
     unsafe { bindings::xrdma_in_softirq() }
 }
 
+/// Whether a sleep is possible: neither softirq nor under a spinlock nor in an RCU read section.
+pub fn may_sleep() -> bool {
+    // SAFETY: Looks at the current context.
+    unsafe { bindings::xrdma_may_sleep() }
+}
+
 /// Whether the current task is to be interrupted. Process context.
 pub fn signal_pending() -> bool {
     // SAFETY: Looks at the current task.

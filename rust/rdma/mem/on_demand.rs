@@ -119,8 +119,9 @@ impl OnDemand {
         *self.0.revoked.lock() = true;
     }
 
-    /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Sleeps; in softirq it is
-    /// a fault, and a mistake of the caller.
+    /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Sleeps; where that is not
+    /// possible it is a fault: of the caller, or of who has put such memory behind a key while the key
+    /// was in use.
     pub fn with<R>(
         &self,
         offset: u64,
@@ -130,7 +131,7 @@ impl OnDemand {
     ) -> Result<R, Fault> {
         let inner = &*self.0;
         let end = offset.checked_add(len as u64).ok_or(Fault)?;
-        if end > inner.length || write && !inner.writable || work::in_softirq() {
+        if end > inner.length || write && !inner.writable || !work::may_sleep() {
             return Err(Fault);
         }
         let addr = inner.start.checked_add(offset).ok_or(Fault)?;
