@@ -12,14 +12,12 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "check.h"
+#include "devices.h"
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define PAGE 4096
 
-static const char *device[2];
-static int gid_index[2];
 static struct end a, b;
 
 static void join(void)
@@ -691,14 +689,5 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 1)
-		return run_case(cases, NULL);
-	if (argc != 4 && argc != 6)
-		return 2;
-	device[0] = argv[2];
-	gid_index[0] = atoi(argv[3]);
-	device[1] = argv[argc - 2];
-	gid_index[1] = atoi(argv[argc - 1]);
-	return run_case(cases, argv[1]);
+	return main_of_cases(cases, argc, argv);
 }

@@ -9,10 +9,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 
-#include "check.h"
-
-static const char *device[2];
-static int gid_index[2];
+#include "devices.h"
 
 struct node {
 	struct ibv_context *ctx;
@@ -365,14 +362,5 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 1)
-		return run_case(cases, NULL);
-	if (argc != 4 && argc != 6)
-		return 2;
-	device[0] = argv[2];
-	gid_index[0] = atoi(argv[3]);
-	device[1] = argv[argc - 2];
-	gid_index[1] = atoi(argv[argc - 1]);
-	return run_case(cases, argv[1]);
+	return main_of_cases(cases, argc, argv);
 }

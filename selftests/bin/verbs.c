@@ -12,10 +12,8 @@
 #include <pthread.h>
 #include <sys/fsuid.h>
 
-#include "check.h"
+#include "devices.h"
 
-static const char *device[2];
-static int gid_index[2];
 
 /* The ends of the connection of a case. */
 static struct end a, b;
@@ -456,14 +454,5 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 1)
-		return run_case(cases, NULL);
-	if (argc != 4 && argc != 6)
-		return 2;
-	device[0] = argv[2];
-	gid_index[0] = atoi(argv[3]);
-	device[1] = argv[argc - 2];
-	gid_index[1] = atoi(argv[argc - 1]);
-	return run_case(cases, argv[1]);
+	return main_of_cases(cases, argc, argv);
 }
