@@ -816,6 +816,10 @@ static void raw_calls(void)
 		.attr_mask = USUAL, .port_num = 1, .path_mtu = IBV_MTU_1024,
 		.dest = { .is_global = 1, .port_num = 1, .sgid_index = server_gid },
 	};
+	struct {
+		struct xroce_rcv_qp_attr attr;
+		uint64_t later;
+	} longer = { .later = 1 };
 	uint32_t qpn = 0, qpn2 = 0, handle, i;
 	struct client c;
 	struct raw r;
@@ -823,6 +827,7 @@ static void raw_calls(void)
 	make_client(&c);
 	attr.dest_qp_num = c.qp->qp_num;
 	memcpy(attr.dest.dgid, &c.server, 16);
+	longer.attr = attr;
 #define BEGIN(method) raw_begin(&r, XROCE_METHOD_RCV_QP_##method)
 #define ATTR(id, len, data) raw_attr(&r, XROCE_ATTR_RCV_QP_##id, len, (uintptr_t)(data))
 #define CREATE(xrcd, qpn, len, attr)							\
@@ -832,7 +837,8 @@ static void raw_calls(void)
 	CHECK(CREATE(domain, 8, sizeof(attr), &attr) == EFAULT);
 	CHECK(CREATE(domain, &qpn, sizeof(attr), 8) == EFAULT);
 	CHECK(CREATE(domain, &qpn, sizeof(attr) - 4, &attr) == EINVAL);
-	CHECK(CREATE(domain, &qpn, sizeof(attr) + 4, &attr) == EINVAL);
+	/* Members that this kernel does not know, in use. */
+	CHECK(CREATE(domain, &qpn, sizeof(longer), &longer) == EOPNOTSUPP);
 	CHECK(CREATE(0xffffff, &qpn, sizeof(attr), &attr) == ENOENT);
 	CHECK(CREATE(pd->handle, &qpn, sizeof(attr), &attr) == EINVAL);
 	attr.dest.reserved = 1;
@@ -844,6 +850,13 @@ static void raw_calls(void)
 	BEGIN(CREATE), ATTR(XRCD, 0, domain), ATTR(QPN, 4, &qpn), ATTR(ATTR, sizeof(attr), &attr);
 	CHECK(raw_call(ctx, &r) == EINVAL);
 	CHECK(targets() == 0 && qpn == 0);
+	/* Not in use, they do no harm. */
+	longer.attr = attr;
+	longer.later = 0;
+	CHECK(CREATE(domain, &qpn, sizeof(longer), &longer) == 0);
+	handle = r.attrs[1].data;
+	BEGIN(UNREG), ATTR(HANDLE, 0, handle);
+	CHECK(raw_call(ctx, &r) == 0 && targets() == 0);
 
 	CHECK(CREATE(domain, &qpn, sizeof(attr), &attr) == 0);
 	handle = r.attrs[1].data;
