@@ -68,6 +68,20 @@ pub(crate) fn with_sge<R>(
     mr::with_local(sge.lkey, pd, addr, u64::from(len), write, f)
 }
 
+/// Whether the memory of `sge` may be read, without reading it. Memory that is not pinned is brought in
+/// by the page, so only its ends are touched. Any context that [`with_sge`] may be called from.
+pub(crate) fn check_source(pd: u64, sge: &Sge) -> Result<(), Fault> {
+    // A kernel user's memory was checked when it was posted.
+    let (None, Some(last)) = (&sge.kernel, sge.len.checked_sub(1)) else {
+        return Ok(());
+    };
+    if !mr::sleeps(sge.lkey) {
+        return with_sge(pd, sge, 0, sge.len, false, |_, _| Ok(()));
+    }
+    with_sge(pd, sge, 0, 1, false, |_, _| Ok(()))?;
+    with_sge(pd, sge, last, 1, false, |_, _| Ok(()))
+}
+
 /// Fills `out` with the bytes of the list from `offset` on.
 pub(crate) fn gather(pd: u64, sges: &[Sge], offset: u32, out: &mut [u8]) -> Result<(), Fault> {
     let mut offset = offset;

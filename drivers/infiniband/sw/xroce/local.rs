@@ -127,7 +127,11 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         if let Some(peer) = &peer {
             // Also when the peer's side is still held from the READ before.
             let slot = side.io.local.transfer.as_ref().map(|t| t.message.slot);
-            if slot.is_some_and(|slot| side.io.is_notice(slot)) && is_sending(peer) {
+            // A QP connected to itself runs its send side here, and its request is completed.
+            if slot.is_some_and(|slot| side.io.is_notice(slot))
+                && peer.qpn != qp.qpn
+                && is_sending(peer)
+            {
                 qp.timer.start_in(RETRY_NS);
                 side.io.blocked();
                 break Run::Idle;
@@ -549,8 +553,8 @@ fn head(io: &SendIo, qp: &WireQp, message: &LocalMessage) -> Option<Result<Head,
     matches!(wr.op, SendOp::Send | SendOp::SendImm | SendOp::SendInv).then(|| {
         let slot = message.slot;
         if !io.is_inline(slot) {
-            for sge in io.list(slot).iter().filter(|sge| sge.len > 0) {
-                access::with_sge(qp.pd, sge, 0, sge.len, false, |_, _| Ok(()))?;
+            for sge in io.list(slot) {
+                access::check_source(qp.pd, sge)?;
             }
         }
         let mut head = Head {

@@ -64,6 +64,10 @@ impl WireQp {
         // A run in progress ends before the lock is taken; later ones see the state.
         self.send.lock().reset();
         self.recv.lock().reset(self);
+        if let Some(device) = &self.device_sends {
+            // A receive run that was under way may have queued more; they are for the old peer.
+            device.forget();
+        }
         self.responses.purge();
         self.requests.purge();
         // Whoever met the locks left a mark, and a sender of this host its number: it is told, and

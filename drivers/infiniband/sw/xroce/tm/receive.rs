@@ -195,9 +195,6 @@ pub(crate) fn take(
             if !rendezvous::has_room(queue) {
                 return Err(ReceiveError::Empty);
             }
-            let wr_id = current.head.wr_id;
-            rendezvous::start(queue, wr_id, current.list(), &tmh, rvh)
-                .map_err(|_| ReceiveError::Empty)?;
             Kind::Fetched
         }
         Some(_) => Kind::Incomplete,
@@ -221,6 +218,11 @@ pub(crate) fn take(
         tagged.placed = Some(Ok(()));
         tagged.completed = true;
         tm.announce(qp, &tagged, current.head.wr_id, source, 0);
+        if let (Some(queue), Some(rvh)) = (&qp.device_sends, &rvh) {
+            // Not before its announcement: the send direction may run on another CPU, and complete it.
+            // There was room, and nobody else fills the queue.
+            let _ = rendezvous::start(queue, current.head.wr_id, current.list(), &tmh, rvh);
+        }
         current.tagged = Some(tagged);
         drop(inner);
         rendezvous::schedule(qp);
