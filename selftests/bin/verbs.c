@@ -14,7 +14,6 @@
 
 #include "devices.h"
 
-
 /* The ends of the connection of a case. */
 static struct end a, b;
 
