@@ -9,7 +9,7 @@
 #   make test            host tests, then guest tests on the stock kernel
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
 #   make test-long       what takes longer
-#   make bench           xroce, rxe and TCP side by side; XRC by the thousand
+#   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 
 KVER  ?= $(shell uname -r)
@@ -54,8 +54,9 @@ demo:
 
 bench:
 	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- sh -c \
-		'tools/bench/run --json /mnt/share/bench.json && tools/bench/scale --json /mnt/share/scale.json'
-	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json"
+		'tools/bench/run --json /mnt/share/bench.json && tools/bench/scale --json /mnt/share/scale.json && \
+		tools/bench/tags --json /mnt/share/tags.json'
+	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json $(BUILD)/bench/tags.json"
 
 test test-debug test-long:
 	@tools/vm/check $@

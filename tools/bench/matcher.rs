@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long the device's matcher takes, without a message around it.
+//!
+//! ```text
+//! bench-matcher LENGTH MASKS MS
+//! ```
+//!
+//! LENGTH tags are in the list, under MASKS different masks (0: no bit is masked). For MS milliseconds,
+//! tags of it are found and taken out, some at a time, and added again, at the end, while the clock does
+//! not run. Prints the nanoseconds of one match: the median.
+
+use roce::tm::{Entry, Key, Matcher};
+use std::time::{Duration, Instant};
+
+const BATCH: usize = 64;
+
+/// The bit that the mask of tag `i` leaves out; messages have it, no tag does.
+fn masked_bit(i: u32, masks: u32) -> u64 {
+    i.checked_rem(masks).map_or(0, |m| 1 << (40 + m))
+}
+
+fn main() {
+    let args: Vec<u32> = std::env::args()
+        .skip(1)
+        .filter_map(|a| a.parse().ok())
+        .collect();
+    let &[length, masks, ms] = &args[..] else {
+        eprintln!("usage: bench-matcher LENGTH MASKS MS");
+        std::process::exit(2);
+    };
+    let room = length.max(1) as usize;
+    let key = Key(0x0123_4567_89ab_cdef, 0x1357_9bdf_0246_8ace);
+    let mut matcher = Matcher::new(vec![Entry::default(); room], vec![0u32; room], key);
+    for i in 0..length {
+        matcher.add(i, i.into(), !masked_bit(i, masks)).unwrap();
+    }
+    let mut tags: Vec<u32> = (0..length).collect();
+    let batch = BATCH.min(tags.len());
+    let mut state = 88_172_645_463_325_252u64;
+    let mut took = Vec::new();
+    let end = Instant::now() + Duration::from_millis(ms.into());
+    while batch > 0 && Instant::now() < end {
+        for i in 0..batch {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let left = tags.len() - i;
+            tags.swap(i, i + (state >> 32) as usize % left);
+        }
+        let start = Instant::now();
+        for &tag in &tags[..batch] {
+            let found = matcher.find(u64::from(tag) | masked_bit(tag, masks));
+            let handle = found.and_then(|index| matcher.take(index));
+            assert_eq!(handle, Some(tag));
+        }
+        took.push(start.elapsed().as_nanos() as f64 / batch as f64);
+        for &tag in &tags[..batch] {
+            matcher
+                .add(tag, tag.into(), !masked_bit(tag, masks))
+                .unwrap();
+        }
+    }
+    took.sort_by(f64::total_cmp);
+    println!("{:.1}", took.get(took.len() / 2).unwrap_or(&0.0));
+}
