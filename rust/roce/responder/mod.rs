@@ -50,6 +50,7 @@ pub use resource::Resource;
 
 use core::ops::DerefMut;
 
+use self::duplicate::Repeated;
 use self::nak::{Gap, Refused};
 use crate::psn::Psn;
 use crate::status::WcStatus;
@@ -121,6 +122,8 @@ pub struct Responder<R> {
     ack_owed: Option<Psn>,
     /// That ACK may go as soon as nothing is pending.
     ack_released: bool,
+    /// The last ACK for packets that had been executed before.
+    repeated: Option<Repeated>,
     /// A NAK that waits behind READ data.
     nak_owed: Option<Syndrome>,
     /// Not one request has come so far.
@@ -154,6 +157,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             gap: Gap::None,
             ack_owed: None,
             ack_released: false,
+            repeated: None,
             nak_owed: None,
             is_fresh: false,
             is_local_open: false,
@@ -177,6 +181,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.gap = Gap::None;
         self.ack_owed = None;
         self.ack_released = false;
+        self.repeated = None;
         self.nak_owed = None;
         self.is_fresh = false;
         self.is_local_open = false;

@@ -51,7 +51,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 Err(refused) => self.refuse(refused, now, env),
             },
             d if d > 0 => self.on_gap(now, env),
-            _ => self.handle_duplicate(packet, env),
+            _ => self.handle_duplicate(packet, now, env),
         }
     }
 

@@ -198,8 +198,30 @@ fn duplicates_are_acknowledged_and_not_executed() {
     p.answers();
     // Also without AckReq: the ACK was lost, or the sender would not ask.
     p.expect(&Raw::new(0x04, PSN), PSN + 1, ACK);
+    p.now += 100_000;
     p.expect(&Raw::new(0x04, PSN - 1000), PSN + 1, ACK);
     assert_eq!(p.env.received.len(), 2);
+}
+
+#[test]
+fn a_window_that_comes_again_is_acknowledged_once() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x04, PSN));
+    p.send(&Raw::new(0x04, PSN + 1));
+    p.send(&Raw::new(0x04, PSN + 2).ask());
+    p.answers();
+    p.expect(&Raw::new(0x04, PSN), PSN + 2, ACK);
+    p.expect_silence(&Raw::new(0x04, PSN + 1));
+    // Who asks is answered, always.
+    p.expect(&Raw::new(0x04, PSN + 2).ask(), PSN + 2, ACK);
+    p.expect(&Raw::new(0x04, PSN + 2).ask(), PSN + 2, ACK);
+    p.now += 99_999;
+    p.expect_silence(&Raw::new(0x04, PSN));
+    p.now += 1;
+    p.expect(&Raw::new(0x04, PSN), PSN + 2, ACK);
+    // More was done since: that is news.
+    p.expect(&Raw::new(0x04, PSN + 3).ask(), PSN + 3, ACK);
+    p.expect(&Raw::new(0x04, PSN), PSN + 3, ACK);
 }
 
 #[test]
