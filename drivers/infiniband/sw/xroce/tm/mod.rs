@@ -29,6 +29,8 @@ use crate::qp::ring::{
     RingReader, //
 };
 use crate::wr;
+use kernel::sync::lock::Guard;
+use rdma::sync::BhBackend;
 use rdma::uverbs::mmap::RingMapping;
 use rdma::uverbs::udata::Udata;
 use roce::tm::{
@@ -108,6 +110,9 @@ pub(crate) struct Tm {
     inner: SpinLockBh<Inner>,
 }
 
+/// The lock of a list, taken.
+type TmGuard<'a> = Guard<'a, Inner, BhBackend>;
+
 /// A new tag-matching part, and what its user is told.
 pub(crate) struct Created {
     pub(crate) tm: Arc<Tm>,
@@ -174,31 +179,41 @@ impl Tm {
     /// A user's doorbell: executes what stood in the ring of operations when it was rung. EIO when
     /// that is corrupt. Process context.
     pub(crate) fn doorbell(&self) -> Result {
-        let mut left = self.inner.lock().entries;
-        while left > 0 {
+        self.run(rdma::work::cond_resched)
+            .map(drop)
+            .map_err(|_| EIO)
+    }
+
+    /// Executes what stands in the ring of operations, as many as it holds at most, and returns with
+    /// the lock. Others get it in between: who fills the ring must not keep them waiting.
+    fn run(&self, pause: impl Fn()) -> Result<TmGuard<'_>, CorruptRing> {
+        let mut inner = self.inner.lock();
+        let mut left = inner.entries;
+        loop {
             let part = left.min(ops::BURST);
-            let more = self.inner.lock().run(part, &self.cq);
-            match more {
-                Ok(true) => left = left.wrapping_sub(part),
-                Ok(false) => return Ok(()),
-                Err(CorruptRing) => return Err(EIO),
+            left = left.wrapping_sub(part);
+            if !inner.run(part, &self.cq)? || left == 0 {
+                return Ok(inner);
             }
-            rdma::work::cond_resched();
+            drop(inner);
+            pause();
+            inner = self.inner.lock();
         }
-        Ok(())
     }
 
     /// A receive direction that was awake rests: doorbells are needed again, unless others run. Any
     /// context but interrupts off.
     pub(crate) fn rest(&self) {
-        let mut inner = self.inner.lock();
-        inner.runners = inner.runners.saturating_sub(1);
-        if inner.runners == 0 {
+        {
+            let mut inner = self.inner.lock();
+            inner.runners = inner.runners.saturating_sub(1);
+            if inner.runners != 0 {
+                return;
+            }
             inner.ring.clear_awake();
-            let entries = inner.entries;
-            // A corrupt ring is told about when it is needed next.
-            let _ = inner.run(entries, &self.cq);
         }
+        // A corrupt ring is told about when it is needed next.
+        let _ = self.run(|| ());
     }
 
     /// The queue is destroyed.

@@ -24,7 +24,7 @@ use roce::tm::{
     AddError, //
 };
 
-/// Operations that a doorbell executes without a look around.
+/// Operations that are executed before somebody else gets the lock.
 pub(super) const BURST: u32 = 64;
 
 /// Why an operation failed: one of `enum xroce_tm_error`.

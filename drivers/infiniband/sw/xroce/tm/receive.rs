@@ -164,19 +164,16 @@ pub(crate) fn take(
     }
     current.pd = srq.pd;
     current.tagged = None;
-    let mut inner = tm.inner.lock();
     if !*awake {
         *awake = true;
-        inner.wake();
+        tm.inner.lock().wake();
     }
     // What software has posted by now takes part.
-    let entries = inner.entries;
-    if inner.run(entries, &tm.cq).is_err() {
-        drop(inner);
+    let Ok(mut inner) = tm.run(|| ()) else {
         srq.fail();
         current.head = RecvHead::default();
         return Err(ReceiveError::Fault);
-    }
+    };
     let (found, tmh, rvh) = match Message::parse(source.head) {
         Message::Raw => {
             return unmatched(&mut inner, tm, qp, srq, current, source, None);
