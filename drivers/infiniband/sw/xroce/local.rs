@@ -261,7 +261,7 @@ fn abandon_at(transfer: &Transfer, peer: &WireQp, recv: &mut RecvSide) {
         return;
     }
     recv.io.local_token = 0;
-    let_go(peer, recv);
+    let_go(recv);
     let (responder, mut env) = recv.split(peer);
     // Nobody is left to hear how it went.
     let _ = responder.local_finish(
@@ -273,9 +273,9 @@ fn abandon_at(transfer: &Transfer, peer: &WireQp, recv: &mut RecvSide) {
 }
 
 /// A message that was begun does not come to its end: another must not go on in a receive that was
-/// found by this one's tag.
-fn let_go(peer: &WireQp, recv: &mut RecvSide) {
-    if peer.tags().is_some() {
+/// found by this one's tag. What takes no such receive (WRITE, READ) leaves the peer alone.
+fn let_go(recv: &mut RecvSide) {
+    if recv.io.current.tagged.is_some() {
         recv.io.fail();
     }
 }
@@ -351,7 +351,7 @@ fn advance(
     };
     recv.io.local_token = 0;
     if matches!(outcome, LocalOutcome::Abandoned) {
-        let_go(peer, recv);
+        let_go(recv);
     }
     let (responder, mut env) = recv.split(peer);
     let finished = responder.local_finish(&transfer.message, outcome, now, &mut env);
