@@ -5,7 +5,7 @@
 //! A datagram is one packet and has no state: it is complete when it was handed to the network.
 
 use crate::prelude::*;
-use crate::qp::engine::{parse, Budget};
+use crate::qp::engine::{parse, take_packets, Budget};
 use crate::qp::receive::RecvIo;
 use crate::qp::request::{filled, SendOp};
 use crate::qp::send::{complete, Fetched, SendIo, SendWqe};
@@ -136,16 +136,10 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
 
 /// One run of the receive side.
 pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<RxSkb>) -> Run {
-    for _ in 0..qp.requests.len() {
-        match qp.requests.pop() {
-            Some(skb) => receive_one(qp, io, &skb),
-            None => break,
-        }
+    match take_packets(qp, &qp.requests, packet, |skb| receive_one(qp, io, skb)) {
+        true => Run::Again,
+        false => Run::Idle,
     }
-    if let Some(skb) = packet {
-        receive_one(qp, io, &skb);
-    }
-    Run::Idle
 }
 
 fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
