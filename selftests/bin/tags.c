@@ -16,7 +16,7 @@
 #include "check.h"
 
 #define TAGS 64
-#define OPS 64
+#define OPS 512
 #define RECEIVES 32
 #define AREA (1 << 20)
 #define ALL UINT64_MAX
@@ -598,6 +598,38 @@ static void breaks_off(void)
 	CHECK(d.opcode == IBV_WC_TM_ADD && d.flags == 0);
 }
 
+/* What takes no receive of the queue may fail without harm to its end. */
+static void bad_write(void)
+{
+	struct ibv_sge sge = { (uintptr_t)from, 64, from_mr->lkey ^ 0x5500 };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)b.buf, b.mr->rkey },
+	};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	CHECK(next_wc(a.cq, &wc) == 1 && wc.status == IBV_WC_LOC_PROT_ERR);
+	CHECK(!ibv_query_qp(b.qp, &attr, IBV_QP_STATE, &init));
+	CHECK(attr.qp_state == IBV_QPS_RTS);
+}
+
+/* All that was posted is executed before the message is matched. */
+static void many_ops(void)
+{
+	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_SYNC };
+	int i;
+
+	for (i = 0; i < 200; i++)
+		CHECK(!post_op(&wr));
+	add(1, 1, ALL, 0, 64);
+	CHECK(eager(1, 8, 1) == IBV_WC_SUCCESS);
+	matched(1, 1, 8);
+}
+
 /* Sends a rendezvous request of LEN bytes for SIZE bytes of data. */
 static enum ibv_wc_status request(uint64_t tag, uint32_t len, uint32_t size,
 				  uint32_t rkey)
@@ -951,6 +983,8 @@ static const struct check_case cases[] = {
 	{ "much-too-long", much_too_long },
 	{ "bad-key", bad_key },
 	{ "breaks-off", breaks_off },
+	{ "bad-write", bad_write },
+	{ "many-ops", many_ops },
 	{ "rendezvous", rendezvous },
 	{ "rendezvous-incomplete", rendezvous_incomplete },
 	{ "rendezvous-bad-key", rendezvous_bad_key },
