@@ -492,6 +492,23 @@ def srq_changes_within_a_message():
 
 
 @case
+def srq_goes_within_a_message():
+    """The message ends the connection; nobody hears of a receive of a queue that is gone."""
+    t = Target(True)
+    t.srq.post_recv(recv_wr([sge(t.mr)]))
+    t.request(SEND_FIRST, 0, b'x' * MTU, ack=False)
+    ktap.wait_for('the first packet', 10, lambda: get(t.mr, MTU) == b'x' * MTU)
+    t.srq.close()
+    t.request(SEND_LAST, 1, b'y' * 4)
+    opcode, at, rest = link.answer(GHOST)
+    expect_eq((opcode, at, rest[0] & 0xe0), (XRC | ACK, psn(1), NAK_PSN & 0xe0), 'NAK')
+    ktap.wait_for('error state', 10, lambda: t.state() == QPS.IBV_QPS_ERR)
+    verbs.nothing(t.node.cq)
+    expect_eq(get(t.mr, 4, MTU), bytes(4), 'memory')
+    t.close()
+
+
+@case
 def answers_to_nobody():
     """Responses that no request asked for change nothing."""
     for xrc in (False, True):

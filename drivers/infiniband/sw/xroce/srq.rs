@@ -56,6 +56,11 @@ pub(crate) enum Taken {
     Dead,
 }
 
+/// Of [`WireSrq::dead`]: the ring is corrupt.
+const BROKEN: u32 = 1;
+/// Of [`WireSrq::dead`]: the queue was destroyed.
+const GONE: u32 = 2;
+
 /// Where the receives are.
 enum Queue {
     User(RingReader),
@@ -84,6 +89,7 @@ pub(crate) struct WireSrq {
     max_wr: Atomic<u32>,
     max_sge: u32,
     kernel: Option<Arc<KernelQueue<RecvHead>>>,
+    /// 0, [`BROKEN`] or [`GONE`].
     dead: Atomic<u32>,
     handle: SrqHandle,
     /// Tag matching.
@@ -121,9 +127,14 @@ impl WireSrq {
         self.dead.load(Relaxed) != 0
     }
 
+    /// Destroyed. Any context.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.dead.load(Relaxed) == GONE
+    }
+
     /// The ring is corrupt: nothing is taken any more.
     pub(crate) fn fail(&self) {
-        if self.dead.xchg(1, Full) == 0 {
+        if self.dead.cmpxchg(0, BROKEN, Full).is_ok() {
             if self.device.may_log() {
                 pr_info!(
                     "{}: the ring of shared receive queue {} is corrupt\n",
@@ -409,7 +420,7 @@ pub(crate) fn query(srq: &Srq<Xroce>) -> Result<SrqAttr> {
 /// No queue pair of ib_core's names the queue any more; packets may.
 pub(crate) fn destroy(srq: &Srq<Xroce>) {
     let data = srq.data();
-    data.wire.dead.store(1, Relaxed);
+    data.wire.dead.store(GONE, Relaxed);
     if let Some(tables) = tables::get() {
         if let Some(srq) = tables.srqs.remove(data.wire.srqn) {
             // A packet that found it just now may still be writing to its buffers.

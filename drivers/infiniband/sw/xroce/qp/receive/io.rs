@@ -210,6 +210,10 @@ impl RecvIo {
             return;
         }
         let srq = current.srq.take();
+        if srq.as_ref().is_some_and(|srq| srq.is_gone()) {
+            // Its user has freed what `wr_id` stands for.
+            return;
+        }
         let cq = srq
             .as_ref()
             .or(qp.srq.as_ref())
