@@ -35,7 +35,7 @@ pub(crate) const MAX_SRQ_WR: u32 = 1 << 15;
 /// Tags in the matching list of a shared receive queue.
 pub(crate) const MAX_TM_TAGS: u32 = 1 << 17;
 /// Operations in the ring of a matching list: they may all be executed in softirq, before one message.
-pub(crate) const MAX_TM_OPS: u32 = 1 << 11;
+pub(crate) const MAX_TM_OPS: u32 = 1 << 13;
 /// Elements of a tag's scatter list.
 pub(crate) const MAX_TM_SGE: u32 = 4;
 /// Bytes of a rendezvous request.
