@@ -84,10 +84,18 @@ unsafe fn get_context(layout: &Layout, base: *mut VerbsContext) -> Result<AllocU
     Ok(resp.driver)
 }
 
+/// Makes a context of an open file; `agree` comes to terms with the kernel and
+/// gives the features in force. Takes over `fd` in any case.
+///
 /// # Safety
 ///
-/// As [`alloc_context`].
-unsafe fn open(layout: &Layout, device: *mut IbvDevice, fd: c_int) -> Result<*mut VerbsContext> {
+/// `device` must be a device of ours, `fd` its open file.
+unsafe fn make(
+    layout: &Layout,
+    device: *mut IbvDevice,
+    fd: c_int,
+    agree: impl FnOnce(*mut VerbsContext, *mut IbvContext) -> Result<u64>,
+) -> Result<*mut VerbsContext> {
     // SAFETY: libibverbs' arguments are passed on. It closes `fd` when it
     // fails, and allocates zeroed memory in which its own structure comes
     // first.
@@ -104,20 +112,18 @@ unsafe fn open(layout: &Layout, device: *mut IbvDevice, fd: c_int) -> Result<*mu
         return Err(ENOMEM);
     }
     let verbs = base.cast::<VerbsContext>();
-    // SAFETY: initialised in the line above.
-    match unsafe { get_context(layout, verbs) } {
-        Ok(resp) => {
-            // SAFETY: our part starts where libibverbs' head ends, and nobody
-            // else knows the memory yet.
+    // SAFETY: our part starts where libibverbs' head ends, with its context.
+    let ours = unsafe { base.cast::<u8>().add(layout.context_head) }.cast::<Context>();
+    match agree(verbs, ours.cast()) {
+        Ok(features) => {
+            // SAFETY: nobody else knows the memory yet.
             unsafe {
-                let ours = base.cast::<u8>().add(layout.context_head).cast::<Context>();
-                (*ours).features = resp.features & FEATURES;
+                (*ours).features = features;
                 cmd::verbs_set_ops(verbs, layout.ops());
             }
             Ok(verbs)
         }
         Err(e) => {
-            explain(e);
             // SAFETY: initialised above, and nobody else knows it; closes fd.
             unsafe {
                 cmd::verbs_uninit_context(verbs);
@@ -141,51 +147,13 @@ pub unsafe extern "C" fn alloc_context(
     let Some(layout) = layout::get() else {
         return object(Err(EPROTO));
     };
-    // SAFETY: as the caller says.
-    object(unsafe { open(layout, device, cmd_fd) })
-}
-
-/// # Safety
-///
-/// As [`import_context`].
-unsafe fn import(layout: &Layout, device: *mut IbvDevice, fd: c_int) -> Result<*mut VerbsContext> {
-    // SAFETY: as in `open`.
-    let base = unsafe {
-        cmd::_verbs_init_and_alloc_context(
-            device,
-            fd,
-            layout.context_head + size_of::<Context>(),
-            core::ptr::null_mut(),
-            abi::DRIVER_ID,
-        )
+    let agree = |verbs, _| {
+        // SAFETY: initialised by `make`.
+        let resp = unsafe { get_context(layout, verbs) }.inspect_err(|&e| explain(e))?;
+        Ok(resp.features & FEATURES)
     };
-    if base.is_null() {
-        return Err(ENOMEM);
-    }
-    let verbs = base.cast::<VerbsContext>();
-    // SAFETY: our part starts where libibverbs' head ends, with its context.
-    let context = unsafe { base.cast::<u8>().add(layout.context_head) };
-    // SAFETY: initialised above; no driver attributes.
-    match check(unsafe { cmd::ibv_cmd_query_context(context.cast(), core::ptr::null_mut()) }) {
-        Ok(()) => {
-            // SAFETY: nobody else knows the memory yet.
-            unsafe {
-                // Whoever opened the device has agreed with the kernel on the
-                // ABI, and the kernel offers every feature to all.
-                (*context.cast::<Context>()).features = FEATURES;
-                cmd::verbs_set_ops(verbs, layout.ops());
-            }
-            Ok(verbs)
-        }
-        Err(e) => {
-            // SAFETY: as in `open`.
-            unsafe {
-                cmd::verbs_uninit_context(verbs);
-                sys::c_free(base);
-            }
-            Err(e)
-        }
-    }
+    // SAFETY: as the caller says.
+    object(unsafe { make(layout, device, cmd_fd, agree) })
 }
 
 /// `import_context`: ibv_import_device(3). Takes over `cmd_fd` in any case.
@@ -200,8 +168,15 @@ pub unsafe extern "C" fn import_context(
     let Some(layout) = layout::get() else {
         return object(Err(EPROTO));
     };
+    let agree = |_, context| {
+        // SAFETY: initialised by `make`; no driver attributes.
+        check(unsafe { cmd::ibv_cmd_query_context(context, core::ptr::null_mut()) })?;
+        // Whoever opened the device has agreed with the kernel on the ABI, and
+        // the kernel offers every feature to all.
+        Ok(FEATURES)
+    };
     // SAFETY: as the caller says.
-    object(unsafe { import(layout, device, cmd_fd) })
+    object(unsafe { make(layout, device, cmd_fd, agree) })
 }
 
 /// `free_context`: ibv_close_device(3).
@@ -211,7 +186,7 @@ pub unsafe extern "C" fn import_context(
 /// Called by libibverbs with a context of ours that nobody uses any more.
 pub unsafe extern "C" fn free_context(context: *mut IbvContext) {
     let base = layout::verbs_context(context);
-    // SAFETY: what `open` made; libibverbs allocated it with calloc.
+    // SAFETY: what `make` made; libibverbs allocated it with calloc.
     unsafe {
         cmd::verbs_uninit_context(base);
         sys::c_free(base.cast());

@@ -6,11 +6,11 @@
 //! process that changed its credentials since it opened the file; then the
 //! same command goes through the ioctl that wraps it.
 
-use core::ffi::{c_int, c_ulong};
+use core::ffi::c_int;
 use core::mem::size_of;
 
-use crate::abi;
-use crate::sys::{ioctl_ptr, write_all, Result, EACCES};
+use crate::ioctl::{self, Attr};
+use crate::sys::{write_all, Result, EACCES};
 
 /// Whose doorbell: the number of the command.
 #[derive(Clone, Copy)]
@@ -50,40 +50,14 @@ struct Command {
 }
 
 /// `struct ib_uverbs_ioctl_hdr` with three attributes.
-#[repr(C)]
-struct Ioctl {
-    length: u16,
-    object_id: u16,
-    method_id: u16,
-    num_attrs: u16,
-    reserved1: u64,
-    driver_id: u32,
-    reserved2: u32,
-    attrs: [Attr; 3],
-}
-
-#[repr(C)]
-struct Attr {
-    id: u16,
-    len: u16,
-    flags: u16,
-    reserved: u16,
-    data: u64,
-}
-
 const UVERBS_OBJECT_DEVICE: u16 = 0;
 const UVERBS_METHOD_INVOKE_WRITE: u16 = 0;
 const UVERBS_ATTR_CORE_IN: u16 = 0;
 const UVERBS_ATTR_CORE_OUT: u16 = 1;
 const UVERBS_ATTR_WRITE_CMD: u16 = 2;
-const UVERBS_ATTR_F_MANDATORY: u16 = 1;
-/// `_IOWR(0x1b, 1, struct ib_uverbs_ioctl_hdr)`
-const RDMA_VERBS_IOCTL: c_ulong = 0xc018_1b01;
 
 const _: () = {
     assert!(size_of::<Command>() == 32);
-    assert!(size_of::<Attr>() == 16);
-    assert!(size_of::<Ioctl>() == 24 + 3 * 16);
 };
 
 /// Wakes the send queue of a QP (and, in the error state, has both queues
@@ -120,35 +94,18 @@ pub fn ring(fd: c_int, bell: Bell, handle: u32) -> Result {
 
 #[cold]
 fn through_ioctl(fd: c_int, bell: Bell, body: &Post, response: &mut u32) -> Result {
-    let attr = |id, len, data| Attr {
-        id,
-        len,
-        flags: UVERBS_ATTR_F_MANDATORY,
-        reserved: 0,
-        data,
-    };
-    let mut ioctl = Ioctl {
-        length: size_of::<Ioctl>() as u16,
-        object_id: UVERBS_OBJECT_DEVICE,
-        method_id: UVERBS_METHOD_INVOKE_WRITE,
-        num_attrs: 3,
-        reserved1: 0,
-        driver_id: abi::DRIVER_ID,
-        reserved2: 0,
-        attrs: [
-            attr(
-                UVERBS_ATTR_CORE_IN,
-                size_of::<Post>() as u16,
-                core::ptr::from_ref(body) as u64,
-            ),
-            attr(
-                UVERBS_ATTR_CORE_OUT,
-                size_of::<u32>() as u16,
-                core::ptr::from_mut(response) as u64,
-            ),
-            attr(UVERBS_ATTR_WRITE_CMD, size_of::<u64>() as u16, bell as u64),
-        ],
-    };
-    // SAFETY: a well-formed command whose buffers outlive the call.
-    unsafe { ioctl_ptr(fd, RDMA_VERBS_IOCTL, core::ptr::from_mut(&mut ioctl).cast()) }
+    // SAFETY: the attributes of the method; what they point to outlives the
+    // call, and the command is larger than 8 bytes.
+    unsafe {
+        ioctl::call(
+            fd,
+            UVERBS_OBJECT_DEVICE,
+            UVERBS_METHOD_INVOKE_WRITE,
+            [
+                Attr::input(UVERBS_ATTR_CORE_IN, body),
+                Attr::output(UVERBS_ATTR_CORE_OUT, response),
+                Attr::constant(UVERBS_ATTR_WRITE_CMD, bell as u64),
+            ],
+        )
+    }
 }

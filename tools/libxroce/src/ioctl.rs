@@ -51,6 +51,11 @@ impl Attr {
         Self::new(id, size_of::<u32>() as u16, data)
     }
 
+    /// One of a set of numbers, as the kernel's `uverbs_get_const()` reads it.
+    pub const fn constant(id: u16, value: u64) -> Self {
+        Self::new(id, size_of::<u64>() as u16, value)
+    }
+
     /// A structure for the kernel to read. It must live until the call.
     pub fn input<T>(id: u16, value: &T) -> Self {
         Self::structure(id, core::ptr::from_ref(value))
@@ -86,7 +91,7 @@ const _: () = {
     assert!(offset_of!(Call<1>, attrs) == 24);
 };
 
-/// Calls a method of the driver's.
+/// Calls a method.
 ///
 /// # Safety
 ///
