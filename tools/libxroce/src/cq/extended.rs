@@ -3,12 +3,15 @@
 //!
 //! The lock is taken by a successful start and released by end, so the
 //! readers between them need none.
+//!
+//! Start and next say ENOENT when the CQ is empty, and EOVERFLOW or EIO when
+//! nothing will come any more, as [`super::poll_cq`] does.
 
 use core::ffi::c_int;
 
 use super::{Cq, State, IBV_WC_TM_RECV};
 use crate::abi::Cqe;
-use crate::sys::{clock_ns, set_errno, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME, EINVAL, ENOENT};
+use crate::sys::{clock_ns, status, Result, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME, EINVAL};
 use crate::verbs::{IbvCqEx, IbvPollCqAttr, IbvWcTmInfo};
 
 impl Cq {
@@ -31,9 +34,9 @@ impl Cq {
     }
 
     /// Moves on to the next completion.
-    fn step(&self, state: &mut State) -> bool {
+    fn step(&self, state: &mut State) -> Result {
         let Some(cqe) = state.next() else {
-            return false;
+            return Err(state.no_more());
         };
         let base = self.base.get();
         // SAFETY: programs read these two members between start and end of
@@ -43,38 +46,32 @@ impl Cq {
             (*base).wr_id = cqe.wr_id;
         }
         state.current = cqe;
-        true
+        Ok(())
     }
 }
 
 unsafe extern "C" fn start_poll(cq: *mut IbvCqEx, attr: *mut IbvPollCqAttr) -> c_int {
     // SAFETY: the program's attributes are valid.
     if unsafe { (*attr).comp_mask } != 0 {
-        set_errno(EINVAL);
-        return EINVAL.0;
+        return status(Err(EINVAL));
     }
     // SAFETY: a live CQ of ours.
     let this = unsafe { Cq::extended(cq) };
     this.state.hold();
     // SAFETY: the lock was taken in the line above.
-    if this.step(unsafe { this.state.held() }) {
-        return 0;
+    let step = this.step(unsafe { this.state.held() });
+    if step.is_err() {
+        // SAFETY: taken above, and no reference is left.
+        unsafe { this.state.release() };
     }
-    // SAFETY: taken above, and no reference is left.
-    unsafe { this.state.release() };
-    set_errno(ENOENT);
-    ENOENT.0
+    status(step)
 }
 
 unsafe extern "C" fn next_poll(cq: *mut IbvCqEx) -> c_int {
     // SAFETY: a live CQ of ours.
     let this = unsafe { Cq::extended(cq) };
     // SAFETY: start_poll took the lock for the caller.
-    if this.step(unsafe { this.state.held() }) {
-        return 0;
-    }
-    set_errno(ENOENT);
-    ENOENT.0
+    status(this.step(unsafe { this.state.held() }))
 }
 
 unsafe extern "C" fn end_poll(cq: *mut IbvCqEx) {

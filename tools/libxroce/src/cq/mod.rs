@@ -306,3 +306,6 @@ pub unsafe extern "C" fn destroy_cq(cq: *mut IbvCq) -> c_int {
     }
     ret
 }
+
+#[cfg(test)]
+mod tests;

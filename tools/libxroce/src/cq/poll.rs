@@ -5,7 +5,7 @@ use core::ffi::c_int;
 
 use super::{Cq, State};
 use crate::abi::{self, Cqe};
-use crate::sys::{set_errno, Errno, EIO, EOVERFLOW};
+use crate::sys::{set_errno, Errno, EIO, ENOENT, EOVERFLOW};
 use crate::verbs::{IbvCq, IbvWc};
 
 /// Completions taken from the ring before it is told so.
@@ -29,6 +29,11 @@ impl State {
             f if f & abi::RING_DEAD != 0 => Some(EIO),
             _ => None,
         }
+    }
+
+    /// What an iterator over completions says when there is none.
+    pub(super) fn no_more(&self) -> Errno {
+        self.broken().unwrap_or(ENOENT)
     }
 }
 

@@ -18,7 +18,7 @@ impl Ring {
         Some(cqe.wr_id)
     }
 
-    fn kernel_put(&self, wr_id: u64) -> bool {
+    pub fn kernel_put(&self, wr_id: u64) -> bool {
         let user = self.word(abi::RING_USER_INDEX).load(Ordering::Acquire);
         let mine = self.word(abi::RING_KERNEL_INDEX).load(Ordering::Relaxed);
         if mine.wrapping_sub(user) == self.entries {
