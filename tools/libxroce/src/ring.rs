@@ -11,6 +11,7 @@
 use core::mem::size_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{fence, AtomicU32, Ordering};
+use std::sync::Arc;
 
 use crate::abi::{self, Plain, RingInfo};
 use crate::sys::{Mapping, Result, EPROTO};
@@ -103,6 +104,21 @@ impl Ring {
     /// Bits of `enum xroce_ring_flags`.
     pub fn flags(&self) -> u32 {
         self.word(abi::RING_KERNEL_FLAGS).load(Ordering::Relaxed)
+    }
+
+    /// Arms a completion ring's event unless a stronger arm stands.
+    pub fn arm(&self, arm: u32) {
+        let word = self.word(abi::RING_ARM);
+        let mut now = word.load(Ordering::Relaxed);
+        while now < arm {
+            match word.compare_exchange_weak(now, arm, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(seen) => now = seen,
+            }
+        }
+        // The poll that follows must not look at the ring before it is armed:
+        // a completion that it misses has to find the arm.
+        fence(Ordering::SeqCst);
     }
 
     fn slot(&self, index: u32) -> NonNull<u8> {
@@ -241,7 +257,7 @@ impl Producer {
 
 /// The emptying side: completion rings.
 pub struct Consumer {
-    ring: Ring,
+    ring: Arc<Ring>,
     next: u32,
     published: u32,
     produced: u32,
@@ -255,12 +271,12 @@ impl Consumer {
             next,
             published: next,
             produced: next,
-            ring,
+            ring: Arc::new(ring),
         }
     }
 
     /// The ring.
-    pub fn ring(&self) -> &Ring {
+    pub fn ring(&self) -> &Arc<Ring> {
         &self.ring
     }
 
@@ -313,21 +329,6 @@ impl Consumer {
         self.next = to;
         self.produced = end;
         self.publish();
-    }
-
-    /// Arms the ring's event unless a stronger arm stands.
-    pub fn arm(&self, arm: u32) {
-        let word = self.ring.word(abi::RING_ARM);
-        let mut now = word.load(Ordering::Relaxed);
-        while now < arm {
-            match word.compare_exchange_weak(now, arm, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(seen) => now = seen,
-            }
-        }
-        // The poll that follows must not look at the ring before it is armed:
-        // a completion that it misses has to find the arm.
-        fence(Ordering::SeqCst);
     }
 }
 

@@ -6,6 +6,7 @@ mod poll;
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
+use std::sync::Arc;
 
 pub use poll::poll_cq;
 
@@ -27,8 +28,10 @@ pub struct Cq {
     /// Written by libibverbs and, while polling, by us. Must come first.
     base: UnsafeCell<IbvCqEx>,
     state: Locked<State>,
-    /// Arm through the ring instead of a system call.
-    shared_arm: bool,
+    /// The ring, to arm it; `None` when a system call does that. A lock of its
+    /// own, because programs may arm while they iterate over completions. Who
+    /// takes both takes it second.
+    arm: Option<Locked<Arc<Ring>>>,
 }
 
 /// What a poller holds the lock for.
@@ -114,13 +117,14 @@ unsafe fn create(
             // SAFETY: completes the object; `base` is already in place, and an
             // open context of ours.
             unsafe {
+                let by_ring = Context::features(context) & abi::FEATURE_SHARED_ARM != 0;
+                let arm = by_ring.then(|| Locked::with_sharing(ring.ring().clone(), shared));
                 let state = State {
                     ring,
                     current: Cqe::default(),
                 };
                 core::ptr::addr_of_mut!((*place).state).write(Locked::with_sharing(state, shared));
-                core::ptr::addr_of_mut!((*place).shared_arm)
-                    .write(Context::features(context) & abi::FEATURE_SHARED_ARM != 0);
+                core::ptr::addr_of_mut!((*place).arm).write(arm);
             }
             Ok(place)
         }
@@ -204,6 +208,7 @@ pub unsafe extern "C" fn resize_cq(cq: *mut IbvCq, cqe: c_int) -> c_int {
     let this = unsafe { Cq::get(cq) };
     // Nobody may poll or arm the old ring while its content moves.
     let mut state = this.state.lock();
+    let mut arm = this.arm.as_ref().map(Locked::lock);
     state.ring.publish();
     let mut cmd = Cmd::new([]);
     let mut resp = Resp::new(CreateCqResp::default());
@@ -224,6 +229,9 @@ pub unsafe extern "C" fn resize_cq(cq: *mut IbvCq, cqe: c_int) -> c_int {
         // SAFETY: as above.
         match unsafe { map(context, &resp.driver) } {
             Ok(ring) => {
+                if let Some(arm) = arm.as_mut() {
+                    **arm = ring.ring().clone();
+                }
                 state.ring = ring;
                 Ok(())
             }
@@ -259,15 +267,14 @@ pub unsafe extern "C" fn modify_cq(cq: *mut IbvCq, attr: *mut c_void) -> c_int {
 pub unsafe extern "C" fn req_notify_cq(cq: *mut IbvCq, solicited_only: c_int) -> c_int {
     // SAFETY: a live CQ of ours.
     let this = unsafe { Cq::get(cq) };
-    if !this.shared_arm {
+    let Some(ring) = &this.arm else {
         // SAFETY: a live CQ.
         return unsafe { cmd::ibv_cmd_req_notify_cq(cq, solicited_only) };
-    }
-    let arm = match solicited_only {
+    };
+    ring.lock().arm(match solicited_only {
         0 => abi::ARM_NEXT,
         _ => abi::ARM_SOLICITED,
-    };
-    this.state.lock().ring.arm(arm);
+    });
     0
 }
 

@@ -5,26 +5,27 @@ use super::*;
 use crate::sys::{errno, EIO, ENOENT, EOVERFLOW};
 
 /// A CQ that no kernel knows.
-fn cq(shared: bool) -> Box<Cq> {
-    let ring = Ring::anonymous(8, 64);
+fn cq() -> Box<Cq> {
+    let ring = Consumer::new(Ring::anonymous(8, 64));
     // SAFETY: integers, raw pointers and optional functions: all zero is valid.
     let mut base: IbvCqEx = unsafe { core::mem::zeroed() };
     extended::fill(&mut base);
+    let arm = Some(Locked::new(ring.ring().clone()));
     let state = State {
-        ring: Consumer::new(ring),
+        ring,
         current: Cqe::default(),
     };
     Box::new(Cq {
         base: UnsafeCell::new(base),
-        state: Locked::with_sharing(state, shared),
-        shared_arm: true,
+        state: Locked::new(state),
+        arm,
     })
 }
 
 /// The iterator over completions, as a program calls it.
-struct Iterator(*mut IbvCqEx);
+struct Polling(*mut IbvCqEx);
 
-impl Iterator {
+impl Polling {
     fn start(&self) -> c_int {
         let mut attr = IbvPollCqAttr { comp_mask: 0 };
         // SAFETY: a live CQ of ours.
@@ -44,8 +45,8 @@ impl Iterator {
 
 #[test]
 fn an_iterator_tells_what_is_broken() {
-    let cq = cq(true);
-    let it = Iterator(cq.base.get());
+    let cq = cq();
+    let it = Polling(cq.base.get());
     assert_eq!(it.start(), ENOENT.0);
     for (flags, e) in [(abi::RING_OVERRUN, EOVERFLOW), (abi::RING_DEAD, EIO)] {
         {
@@ -58,4 +59,17 @@ fn an_iterator_tells_what_is_broken() {
         it.end();
         assert_eq!((it.start(), errno()), (e.0, e));
     }
+}
+
+/// Other devices' libraries take no lock to arm, so programs may do it then.
+#[test]
+fn arms_during_an_iteration() {
+    let cq = cq();
+    let it = Polling(cq.base.get());
+    assert!(cq.state.lock().ring.ring().kernel_put(7));
+    assert_eq!(it.start(), 0);
+    // SAFETY: a live CQ of ours.
+    assert_eq!(unsafe { req_notify_cq(it.0.cast(), 1) }, 0);
+    it.end();
+    assert_eq!(cq.state.lock().ring.ring().armed(), abi::ARM_SOLICITED);
 }

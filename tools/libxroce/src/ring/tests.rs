@@ -52,6 +52,10 @@ impl Ring {
             .store(flags, Ordering::Relaxed);
     }
 
+    pub fn armed(&self) -> u32 {
+        self.word(abi::RING_ARM).load(Ordering::Relaxed)
+    }
+
     pub fn published(&self) -> u32 {
         self.user_index()
     }
@@ -124,13 +128,12 @@ fn consumes_in_order() {
 #[test]
 fn arm_never_weakens() {
     let c = Consumer::new(Ring::anonymous(2, 64));
-    let word = || c.ring().word(abi::RING_ARM).load(Ordering::Relaxed);
-    c.arm(abi::ARM_SOLICITED);
-    assert_eq!(word(), abi::ARM_SOLICITED);
-    c.arm(abi::ARM_NEXT);
-    assert_eq!(word(), abi::ARM_NEXT);
-    c.arm(abi::ARM_SOLICITED);
-    assert_eq!(word(), abi::ARM_NEXT);
+    c.ring().arm(abi::ARM_SOLICITED);
+    assert_eq!(c.ring().armed(), abi::ARM_SOLICITED);
+    c.ring().arm(abi::ARM_NEXT);
+    assert_eq!(c.ring().armed(), abi::ARM_NEXT);
+    c.ring().arm(abi::ARM_SOLICITED);
+    assert_eq!(c.ring().armed(), abi::ARM_NEXT);
 }
 
 #[test]
