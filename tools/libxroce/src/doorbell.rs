@@ -92,6 +92,27 @@ pub fn ring(fd: c_int, bell: Bell, handle: u32) -> Result {
     }
 }
 
+/// Ends the posting of a list, all of which is in its ring if `posted` says so:
+/// rings, if need be. If that fails, `bad` names the first request, for the
+/// kernel has looked at none: the device is gone.
+///
+/// # Safety
+///
+/// `bad` must be NULL or valid.
+pub unsafe fn after<T>(
+    posted: Result,
+    first: *mut T,
+    bad: *mut *mut T,
+    ring: impl FnOnce() -> Result,
+) -> Result {
+    let rung = ring();
+    if posted.is_ok() && rung.is_err() && !bad.is_null() {
+        // SAFETY: the caller's place for it.
+        unsafe { *bad = first };
+    }
+    posted.and(rung)
+}
+
 #[cold]
 fn through_ioctl(fd: c_int, bell: Bell, body: &Post, response: &mut u32) -> Result {
     // SAFETY: the attributes of the method; what they point to outlives the

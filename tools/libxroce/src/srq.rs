@@ -6,6 +6,7 @@ use core::ffi::c_int;
 
 use crate::abi::{CreateTmSrqReq, CreateTmSrqResp, ModifySrqReq, RingInfo};
 use crate::context::Context;
+use crate::doorbell;
 use crate::lock::Locked;
 use crate::recv::{slot_len, RecvQueue};
 use crate::ring::{Producer, Ring};
@@ -310,6 +311,7 @@ pub unsafe extern "C" fn post_srq_ops(
     // SAFETY: the caller's list.
     let (bell, result) = unsafe { tags.lock().post(wr, bad) };
     // Without the lock: the kernel works on the ring.
-    let rung = bell.map_or(Ok(()), |bell| bell.ring());
-    status(result.and(rung))
+    let ring = || bell.map_or(Ok(()), |bell| bell.ring());
+    // SAFETY: the caller's place.
+    status(unsafe { doorbell::after(result, wr, bad, ring) })
 }

@@ -9,6 +9,7 @@ mod wr;
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
+use core::sync::atomic::{AtomicI32, Ordering};
 
 pub use control::{destroy_qp, modify_qp, query_qp};
 pub use create::{create_qp, create_qp_ex, open_qp};
@@ -77,10 +78,13 @@ impl Qp {
 
     /// The state, as the program last set or queried it through libibverbs.
     fn state(&self) -> c_int {
-        // SAFETY: the member is in place for as long as the QP lives; the
-        // program changes it through libibverbs, and posting to a QP while it
-        // is moved to RESET may go either way.
-        unsafe { core::ptr::addr_of!((*self.base.get()).qp.qp_base.state).read_volatile() }
+        // SAFETY: the member is in place for as long as the QP lives. Libibverbs
+        // writes it in one go, and posting to a QP while it is moved to RESET may
+        // go either way.
+        unsafe {
+            let state = core::ptr::addr_of_mut!((*self.base.get()).qp.qp_base.state);
+            AtomicI32::from_ptr(state).load(Ordering::Relaxed)
+        }
     }
 
     /// Whether sends can be posted: not before RTS. What happens to them is up
@@ -102,3 +106,6 @@ impl Qp {
         doorbell::ring(self.fd, doorbell::Bell::Qp, handle)
     }
 }
+
+#[cfg(test)]
+mod tests;

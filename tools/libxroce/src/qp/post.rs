@@ -4,40 +4,47 @@
 use core::ffi::c_int;
 
 use super::Qp;
+use crate::doorbell;
 use crate::sys::{status, Result, EINVAL, EIO};
 use crate::verbs::{IbvQp, IbvRecvWr, IbvSendWr};
 
-/// Posts a list of requests; `wr` ends at the one that failed.
+/// Posts a list of requests; `bad` is set to the one that failed.
 ///
 /// # Safety
 ///
-/// The list must be valid.
-unsafe fn send(qp: &Qp, wr: &mut *mut IbvSendWr) -> Result {
-    let Some(queue) = qp.send.as_ref().filter(|_| qp.accepts_sends()) else {
-        return Err(EINVAL);
-    };
+/// The list must be valid, `bad` NULL or valid.
+unsafe fn send(qp: &Qp, first: *mut IbvSendWr, bad: *mut *mut IbvSendWr) -> Result {
+    let mut wr = first;
     let mut result = Ok(());
-    let asleep = {
-        let mut queue = queue.lock();
-        if queue.dead() {
-            result = Err(EIO);
+    let asleep = match qp.send.as_ref().filter(|_| qp.accepts_sends()) {
+        None => {
+            result = Err(EINVAL);
+            false
         }
-        while result.is_ok() && !wr.is_null() {
-            // SAFETY: an element of the caller's list.
-            let request = unsafe { &**wr };
-            // SAFETY: as the caller says.
-            result = unsafe { queue.fill(request) };
-            if result.is_ok() {
-                *wr = request.next;
+        Some(queue) => {
+            let mut queue = queue.lock();
+            if queue.dead() {
+                result = Err(EIO);
             }
+            while result.is_ok() && !wr.is_null() {
+                // SAFETY: an element of the caller's list.
+                let request = unsafe { &*wr };
+                // SAFETY: as the caller says.
+                result = unsafe { queue.fill(request) };
+                if result.is_ok() {
+                    wr = request.next;
+                }
+            }
+            queue.publish()
         }
-        queue.publish()
     };
-    if asleep {
-        let rung = qp.doorbell();
-        result = result.and(rung);
+    if result.is_err() && !bad.is_null() {
+        // SAFETY: the caller's place for it.
+        unsafe { *bad = wr };
     }
-    result
+    let ring = || if asleep { qp.doorbell() } else { Ok(()) };
+    // SAFETY: as the caller says.
+    unsafe { doorbell::after(result, first, bad, ring) }
 }
 
 /// ibv_post_send(3): EINVAL for a request that the QP cannot take and before RTS, ENOMEM when
@@ -48,16 +55,11 @@ unsafe fn send(qp: &Qp, wr: &mut *mut IbvSendWr) -> Result {
 /// Called with a live QP and a valid list.
 pub unsafe extern "C" fn post_send(
     qp: *mut IbvQp,
-    mut wr: *mut IbvSendWr,
+    wr: *mut IbvSendWr,
     bad: *mut *mut IbvSendWr,
 ) -> c_int {
     // SAFETY: a live QP of ours, and the caller's list.
-    let result = unsafe { send(Qp::get(qp), &mut wr) };
-    if result.is_err() && !bad.is_null() {
-        // SAFETY: the caller's place for it.
-        unsafe { *bad = wr };
-    }
-    status(result)
+    status(unsafe { send(Qp::get(qp), wr, bad) })
 }
 
 /// ibv_post_recv(3): EINVAL for a request that the QP cannot take, in RESET and
@@ -83,6 +85,7 @@ pub unsafe extern "C" fn post_recv(
     };
     // SAFETY: the caller's list.
     let (tell, result) = unsafe { queue.lock().post(wr, bad) };
-    let rung = if tell { qp.doorbell() } else { Ok(()) };
-    status(result.and(rung))
+    let ring = || if tell { qp.doorbell() } else { Ok(()) };
+    // SAFETY: the caller's place.
+    status(unsafe { doorbell::after(result, wr, bad, ring) })
 }
