@@ -54,44 +54,48 @@ static struct xrdma_uxrcd *uxrcd_of(struct uverbs_attr_bundle *attrs)
 }
 
 /*
- * From user space's structure to the core's, as far as the mask goes: what it
- * does not name stays zero. Ports are indices for the core; the driver looks at
- * everything else.
+ * The core's structure from user space's, as far as the mask goes: what it does
+ * not name is zero. Ports are indices for the core; the driver looks at
+ * everything else. It lives as long as the command.
  */
-static int attr_from_user(struct uverbs_attr_bundle *attrs, struct ib_device *dev,
-			  struct ib_qp_attr *attr, u32 *mask)
+static struct ib_qp_attr *attr_from_user(struct uverbs_attr_bundle *attrs,
+					 struct ib_device *dev, u32 *mask)
 {
 	struct xroce_rcv_qp_attr user;
+	struct ib_qp_attr *attr;
 	int ret;
 
 	ret = uverbs_copy_from_or_zero(&user, attrs, XROCE_ATTR_RCV_QP_ATTR);
 	if (ret)
-		return ret;
+		return ERR_PTR(ret);
+	attr = uverbs_zalloc(attrs, sizeof(*attr));
+	if (IS_ERR(attr))
+		return attr;
 	*mask = user.attr_mask;
 	if (user.reserved[0] || user.reserved[1] || user.dest.reserved)
-		return -EINVAL;
+		return ERR_PTR(-EINVAL);
 	if (*mask & ~IB_QP_ATTR_STANDARD_BITS)
-		return -EINVAL;
+		return ERR_PTR(-EINVAL);
 	if (*mask & IB_QP_STATE) {
 		if (user.qp_state > IB_QPS_ERR)
-			return -EINVAL;
+			return ERR_PTR(-EINVAL);
 		attr->qp_state = user.qp_state;
 	}
 	if (*mask & IB_QP_CUR_STATE) {
 		if (user.cur_qp_state > IB_QPS_ERR)
-			return -EINVAL;
+			return ERR_PTR(-EINVAL);
 		attr->cur_qp_state = user.cur_qp_state;
 	}
 	if (*mask & IB_QP_PORT) {
 		if (!rdma_is_port_valid(dev, user.port_num))
-			return -EINVAL;
+			return ERR_PTR(-EINVAL);
 		attr->port_num = user.port_num;
 	}
 	if (*mask & IB_QP_AV) {
 		struct rdma_ah_attr *ah = &attr->ah_attr;
 
 		if (!rdma_is_port_valid(dev, user.dest.port_num))
-			return -EINVAL;
+			return ERR_PTR(-EINVAL);
 		ah->type = rdma_ah_find_type(dev, user.dest.port_num);
 		if (user.dest.is_global) {
 			rdma_ah_set_grh(ah, NULL, user.dest.flow_label,
@@ -111,7 +115,7 @@ static int attr_from_user(struct uverbs_attr_bundle *attrs, struct ib_device *de
 		attr->sq_psn = user.sq_psn;
 	/* A target has none, and who may set one is checked in the core's command only. */
 	if (*mask & IB_QP_QKEY)
-		return -EINVAL;
+		return ERR_PTR(-EINVAL);
 	if (*mask & IB_QP_ACCESS_FLAGS)
 		attr->qp_access_flags = user.qp_access_flags;
 	if (*mask & IB_QP_PKEY_INDEX)
@@ -128,7 +132,7 @@ static int attr_from_user(struct uverbs_attr_bundle *attrs, struct ib_device *de
 		attr->timeout = user.timeout;
 	if (*mask & IB_QP_EN_SQD_ASYNC_NOTIFY)
 		attr->en_sqd_async_notify = !!user.en_sqd_async_notify;
-	return 0;
+	return attr;
 }
 
 /* The way back, for a query. */
@@ -203,12 +207,9 @@ static int UVERBS_HANDLER(XROCE_METHOD_RCV_QP_CREATE)(struct uverbs_attr_bundle 
 
 	if (IS_ERR(uxrcd))
 		return PTR_ERR(uxrcd);
-	attr = uverbs_zalloc(attrs, sizeof(*attr));
+	attr = attr_from_user(attrs, xrcd->device, &mask);
 	if (IS_ERR(attr))
 		return PTR_ERR(attr);
-	ret = attr_from_user(attrs, xrcd->device, attr, &mask);
-	if (ret)
-		return ret;
 	ret = ops_of(xrcd->device)->create(xrcd, uobj, attr, mask,
 					   &attrs->driver_udata, &qpn);
 	if (ret)
@@ -244,15 +245,12 @@ static int UVERBS_HANDLER(XROCE_METHOD_RCV_QP_MODIFY)(struct uverbs_attr_bundle 
 	u32 mask, qpn;
 	int ret;
 
-	attr = uverbs_zalloc(attrs, sizeof(*attr));
-	if (IS_ERR(attr))
-		return PTR_ERR(attr);
 	ret = uverbs_copy_from(&qpn, attrs, XROCE_ATTR_RCV_QP_QPN);
 	if (ret)
 		return ret;
-	ret = attr_from_user(attrs, xrcd->device, attr, &mask);
-	if (ret)
-		return ret;
+	attr = attr_from_user(attrs, xrcd->device, &mask);
+	if (IS_ERR(attr))
+		return PTR_ERR(attr);
 	return ops_of(xrcd->device)->modify(xrcd, qpn, attr, mask,
 					    &attrs->driver_udata);
 }
@@ -292,43 +290,45 @@ static int UVERBS_HANDLER(XROCE_METHOD_RCV_QP_QUERY)(struct uverbs_attr_bundle *
 	return ret;
 }
 
+/* Attributes that several methods have. */
+#define ATTR_DOMAIN \
+	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_XRCD, UVERBS_OBJECT_XRCD, \
+			UVERBS_ACCESS_READ, UA_MANDATORY)
+#define ATTR_NEW_HANDLE \
+	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_HANDLE, XROCE_OBJECT_RCV_QP, \
+			UVERBS_ACCESS_NEW, UA_MANDATORY)
+#define ATTR_QPN \
+	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32), \
+			   UA_MANDATORY)
+#define ATTR_ATTR \
+	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_ATTR, \
+			   UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest), \
+			   UA_MANDATORY)
+
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_CREATE,
-	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_XRCD, UVERBS_OBJECT_XRCD,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_HANDLE, XROCE_OBJECT_RCV_QP,
-			UVERBS_ACCESS_NEW, UA_MANDATORY),
+	ATTR_DOMAIN,
+	ATTR_NEW_HANDLE,
 	UVERBS_ATTR_PTR_OUT(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
 			    UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_ATTR,
-			   UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest),
-			   UA_MANDATORY));
+	ATTR_ATTR);
 
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_REG,
-	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_XRCD, UVERBS_OBJECT_XRCD,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_HANDLE, XROCE_OBJECT_RCV_QP,
-			UVERBS_ACCESS_NEW, UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
-			   UA_MANDATORY));
+	ATTR_DOMAIN,
+	ATTR_NEW_HANDLE,
+	ATTR_QPN);
 
 DECLARE_UVERBS_NAMED_METHOD_DESTROY(XROCE_METHOD_RCV_QP_UNREG,
 	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_HANDLE, XROCE_OBJECT_RCV_QP,
 			UVERBS_ACCESS_DESTROY, UA_MANDATORY));
 
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_MODIFY,
-	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_XRCD, UVERBS_OBJECT_XRCD,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
-			   UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_ATTR,
-			   UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest),
-			   UA_MANDATORY));
+	ATTR_DOMAIN,
+	ATTR_QPN,
+	ATTR_ATTR);
 
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_QUERY,
-	UVERBS_ATTR_IDR(XROCE_ATTR_RCV_QP_XRCD, UVERBS_OBJECT_XRCD,
-			UVERBS_ACCESS_READ, UA_MANDATORY),
-	UVERBS_ATTR_PTR_IN(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
-			   UA_MANDATORY),
+	ATTR_DOMAIN,
+	ATTR_QPN,
 	UVERBS_ATTR_PTR_OUT(XROCE_ATTR_RCV_QP_ATTR,
 			    UVERBS_ATTR_STRUCT(struct xroce_rcv_qp_attr, dest),
 			    UA_OPTIONAL),
