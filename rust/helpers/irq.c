@@ -18,8 +18,6 @@
 
 #include "services.h"
 
-#define XRDMA_NO_CPU	(~0U)
-
 /**
  * struct xrdma_vector - one interrupt
  * @raise: takes a raise to hard interrupt context.
@@ -28,8 +26,10 @@
  * @name: in /proc/interrupts; set once the interrupt is requested.
  * @index: its hardware number in the domain.
  * @irq: its Linux number; 0 while there is none.
- * @lost: the CPU that it left because the CPU went away, and goes back to when
- *	that comes back, unless somebody gives it another affinity before.
+ * @broken: its affinity is not what was asked for, because none of those CPUs
+ *	is there.
+ * @wanted: what was asked for then; it gets that back with the first of those
+ *	CPUs, unless somebody gives it another affinity before.
  */
 struct xrdma_vector {
 	struct irq_work raise;
@@ -38,7 +38,8 @@ struct xrdma_vector {
 	char *name;
 	u32 index;
 	unsigned int irq;
-	unsigned int lost;
+	bool broken;
+	cpumask_var_t wanted;
 };
 
 /**
@@ -109,14 +110,14 @@ static int xrdma_vector_set_affinity(struct irq_data *d,
 {
 	struct xrdma_vector *v = irq_data_get_irq_chip_data(d);
 	const struct cpumask *now = irq_data_get_effective_affinity_mask(d);
+	const struct cpumask *asked = irq_data_get_affinity_mask(d);
 	unsigned int cpu = cpumask_first_and(now, dest);
 
-	if (!cpu_online(smp_processor_id())) {
-		if (!cpumask_intersects(irq_data_get_affinity_mask(d), dest) &&
-		    v->lost == XRDMA_NO_CPU)
-			WRITE_ONCE(v->lost, smp_processor_id());
-	} else {
-		WRITE_ONCE(v->lost, XRDMA_NO_CPU);
+	if (cpu_online(smp_processor_id())) {
+		WRITE_ONCE(v->broken, false);
+	} else if (!v->broken && !cpumask_intersects(asked, dest)) {
+		cpumask_copy(v->wanted, asked);
+		WRITE_ONCE(v->broken, true);
 	}
 	if (cpu >= nr_cpu_ids)
 		cpu = cpumask_nth(v->index % max(cpumask_weight(dest), 1U),
@@ -165,16 +166,22 @@ static const struct irq_domain_ops xrdma_vector_domain_ops = {
 	.unmap	= xrdma_vector_unmap,
 };
 
-/* A CPU has come. Runs on it, in its hotplug thread. */
+/*
+ * A CPU has come. Runs on it, in its hotplug thread: no CPU goes meanwhile, so
+ * that nobody writes the masks that are wanted.
+ */
 static int xrdma_vector_cpu_online(unsigned int cpu, struct hlist_node *node)
 {
 	struct xrdma_vectors *set = container_of(node, struct xrdma_vectors,
 						 node);
 	u32 i;
 
-	for (i = 0; i < set->count; i++)
-		if (READ_ONCE(set->vector[i].lost) == cpu)
-			irq_set_affinity(set->vector[i].irq, cpumask_of(cpu));
+	for (i = 0; i < set->count; i++) {
+		struct xrdma_vector *v = &set->vector[i];
+
+		if (READ_ONCE(v->broken) && cpumask_test_cpu(cpu, v->wanted))
+			irq_set_affinity(v->irq, v->wanted);
+	}
 	return 0;
 }
 
@@ -218,7 +225,6 @@ struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler)
 		set->vector[i].raise = IRQ_WORK_INIT_HARD(xrdma_vector_demux);
 		set->vector[i].set = set;
 		set->vector[i].index = i;
-		set->vector[i].lost = XRDMA_NO_CPU;
 	}
 	return set;
 }
@@ -238,7 +244,7 @@ static int xrdma_vector_start(struct xrdma_vector *v, const char *prefix,
 
 	/* A directory of /proc/irq/N gets this name. */
 	v->name = kasprintf(GFP_KERNEL, "%s-comp%u", prefix, v->index);
-	if (!v->name)
+	if (!v->name || !zalloc_cpumask_var(&v->wanted, GFP_KERNEL))
 		return -ENOMEM;
 	strreplace(v->name, '/', '!');
 	v->data = data;
@@ -277,9 +283,10 @@ int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
 		ret = xrdma_vector_start(v, prefix, data[i]);
 		if (ret)
 			return ret;
+		cpumask_set_cpu(xrdma_vector_home(i), v->wanted);
 		irq_update_affinity_hint(v->irq,
 					 cpumask_of(xrdma_vector_home(i)));
-		v->lost = xrdma_vector_home(i);
+		v->broken = true;
 	}
 	/* Calls the callback for every CPU that is there: the first spread. */
 	ret = cpuhp_state_add_instance(xrdma_vector_hotplug, &set->node);
@@ -317,6 +324,7 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
 			irq_work_sync(&v->raise);
 			irq_dispose_mapping(v->irq);
 		}
+		free_cpumask_var(v->wanted);
 		kfree(v->name);
 	}
 	if (set->domain)

@@ -65,6 +65,18 @@ cpu_goes_and_admin_moves() {
 	echo "moved to 0, is at $(affinity x1-comp$last)"
 	[ "$(affinity x1-comp$last)" = 0 ] && echo $last >"/proc/irq/$irq/smp_affinity_list"
 }
+# Nor does it forget what was given when the CPUs go one after the other: the
+# first that comes back brings the whole mask.
+cpus_go_with_their_mask() {
+	local last=$((online - 1)) irq both
+	irq=$(irq_of x1-comp$last) both=$((last - 1))-$last
+	echo $both >"/proc/irq/$irq/smp_affinity_list" && hotplug $last 0 && hotplug $((last - 1)) 0
+	echo "without $both: $(affinity x1-comp$last)"
+	hotplug $((last - 1)) 1
+	echo "with one of them: $(affinity x1-comp$last), $(effective x1-comp$last)"
+	[ "$(affinity x1-comp$last)" = $both ] && [ "$(effective x1-comp$last)" = $((last - 1)) ] &&
+		hotplug $last 1 && echo $last >"/proc/irq/$irq/smp_affinity_list"
+}
 cpu_goes_and_comes_under_load() {
 	local last=$((online - 1)) i pid
 	for ((i = 0; i < online; i++)); do send_events $i 300 & pid+=($!); done
@@ -119,7 +131,7 @@ many_devices() {
 }
 
 load_module
-plan $((12 + online))
+plan $((13 + online))
 hosts_up || die "no hosts"
 use_ip 4
 check "a vector for each possible CPU, named" named
@@ -137,6 +149,11 @@ for ((v = 0; v < online; v++)); do
 	check "perftest names vector $v" perftest $v
 done
 check "the connection manager's events count" kernel_user
+if [ "$online" -gt 2 ] && [ -w /sys/devices/system/cpu/cpu$((online - 2))/online ]; then
+	check "a mask comes back whole" cpus_go_with_their_mask
+else
+	skip "a mask comes back whole" "two CPUs must be able to go"
+fi
 if [ -e "$kcq" ]; then
 	check "kernel queues in each context" kernel_queues
 	# ib_poll_handler() uses a queue's dim after irq_poll_complete(), when
