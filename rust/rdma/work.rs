@@ -233,8 +233,9 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule_on(self.ptr.as_ptr(), wq.as_ptr()) }
     }
 
-    /// Takes a start that is still to come back, and waits for one that is running: for the last one,
-    /// if the item is scheduled in both ways. Process context, sleeps; not from the function itself.
+    /// Takes starts that are still to come back, and waits for those that are running, in either
+    /// context; one that the function itself asks for meanwhile may be left if it runs in both.
+    /// Process context, sleeps; not from the function itself.
     pub fn cancel(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { bindings::xrdma_work_cancel(self.ptr.as_ptr()) }

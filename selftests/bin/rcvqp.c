@@ -683,6 +683,29 @@ static void events(void)
 	CHECK(targets() == 0);
 }
 
+/* Of two opens of a domain, the one that the registration was made through stays. */
+static void two_opens(void)
+{
+	struct ibv_context *ctx = open_device(server_device);
+	struct ibv_xrcd *first = open_domain(ctx, domain_file);
+	struct ibv_xrcd *second = open_domain(ctx, domain_file);
+	struct ibv_qp_attr attr;
+	struct client c;
+	uint32_t qpn;
+
+	make_client(&c);
+	attr = connected_to(c.qp->qp_num, &c.server, server_gid);
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(!xroce_dv_create_xrc_rcv_qp(first, &attr, USUAL, &qpn));
+	CHECK(!xroce_dv_reg_xrc_rcv_qp(second, qpn));
+	CHECK(ibv_close_xrcd(first) == EBUSY);
+	CHECK(!ibv_close_xrcd(second));
+	CHECK(targets() == 1);
+	CHECK(!xroce_dv_unreg_xrc_rcv_qp(first, qpn));
+	CHECK(!ibv_close_xrcd(first));
+	CHECK(targets() == 0);
+}
+
 /* What a create call may not say. */
 static void masks(void)
 {
@@ -942,6 +965,7 @@ static const struct check_case cases[] = {
 	{ "with_domain", with_domain },
 	{ "modified_by_other", modified_by_other },
 	{ "events", events },
+	{ "two_opens", two_opens },
 	{ "masks", masks },
 	{ "wrong_numbers", wrong_numbers },
 	{ "raw_calls", raw_calls },

@@ -612,7 +612,8 @@ struct xroce_rcv_qp_attr {
 /*
  * An event of a target comes to each file that is registered for it as
  * struct ib_uverbs_async_event_desc with this bit in event_type, besides the
- * type of the event, and the number of the target as element.
+ * type of the event, and the number of the target as element. A file gets them
+ * by its first asynchronous event file, and none if it has not made one.
  */
 #define XROCE_EVENT_RCV_QP		0x80000000
 
