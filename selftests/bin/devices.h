@@ -14,8 +14,12 @@
 static const char *device[2];
 static int gid_index[2];
 
-static inline int main_of_cases(const struct check_case *cases, int argc, char **argv)
+/* Runs the case that the arguments name, with BEFORE and AFTER around it. */
+static inline int main_around(const struct check_case *cases, void (*before)(void),
+			      void (*after)(void), int argc, char **argv)
 {
+	int ret;
+
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 1)
 		return run_case(cases, NULL);
@@ -25,7 +29,17 @@ static inline int main_of_cases(const struct check_case *cases, int argc, char *
 	gid_index[0] = atoi(argv[3]);
 	device[1] = argv[argc - 2];
 	gid_index[1] = atoi(argv[argc - 1]);
-	return run_case(cases, argv[1]);
+	if (before)
+		before();
+	ret = run_case(cases, argv[1]);
+	if (after)
+		after();
+	return ret;
+}
+
+static inline int main_of_cases(const struct check_case *cases, int argc, char **argv)
+{
+	return main_around(cases, NULL, NULL, argc, argv);
 }
 
 #endif /* SELFTEST_DEVICES_H */

@@ -5,46 +5,14 @@
  *
  *   xrc                                               lists the cases
  *   xrc CASE SERVER-DEVICE GID-INDEX CLIENT-DEVICE GID-INDEX
- *
- * The program itself is the client; its children are the servers. A child gets
- * an order and gives an answer over a socket.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
+#include "xrc.h"
 
-#include "check.h"
+#define TAGS 8
 
-#define DEPTH 64
-#define SIZE 256
-
-static const char *server_device, *client_device;
-static int server_gid, client_gid;
-static char domain_file[64] = "/tmp/selftest-xrc-XXXXXX";
-
-enum order {
-	MAKE_TARGET,	/* arg: the client's QP; answer: the target's number */
-	OPEN_TARGET,	/* arg: its number; answer: its state */
-	QUERY_TARGET,	/* answer: its state */
-	AWAIT_EVENT,	/* arg: which */
-	DESTROY_TARGET,
-	MAKE_SRQ,	/* arg: receives to post; answer: its number */
-	RECEIVE,	/* arg: how many messages, in order, from tag */
-	CLOSE,		/* the SRQ and the domain */
-};
-
-struct message {
-	uint32_t order, arg, tag;
-	union ibv_gid gid;
-};
-
-struct child {
-	pid_t pid;
-	int fd;
-};
+/* In a child: how many messages with each tag have come. */
+static uint32_t of_tag[TAGS];
 
 /* What the sender of message N with TAG writes. */
 static void fill(uint8_t *buf, uint32_t tag, uint32_t n)
@@ -55,316 +23,83 @@ static void fill(uint8_t *buf, uint32_t tag, uint32_t n)
 		buf[i] = tag * 31 + n * 7 + i;
 }
 
-/* ---- a server process ---- */
+/* ---- in a child ---- */
 
-struct server {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq;
-	struct ibv_qp *qp;
-	uint8_t *buf;
-	uint32_t of_tag[8];
-};
-
-static struct ibv_xrcd *open_domain(struct ibv_context *ctx, const char *path)
+/* Makes a target for the client's QP ARG; its number. */
+static uint32_t make_target(struct peer *p, const struct message *m)
 {
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = open(path, O_RDONLY | O_CREAT, 0600), .oflags = O_CREAT,
-	};
-	struct ibv_xrcd *xrcd;
+	uint32_t qpn = make_view(p, m);
 
-	CHECK(attr.fd >= 0);
-	xrcd = ibv_open_xrcd(ctx, &attr);
-	CHECK(xrcd);
-	close(attr.fd);
-	return xrcd;
+	to_rtr(p->view, connected_to(m->arg, &m->client, gid_index[SERVER]));
+	return qpn;
 }
 
-static void to_rtr(struct ibv_qp *qp, uint32_t dest, const union ibv_gid *gid, int gid_index)
-{
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     IBV_QP_ACCESS_FLAGS));
-	a = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest,
-		.max_dest_rd_atomic = 1, .min_rnr_timer = 1,
-		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = *gid, .sgid_index = gid_index, .hop_limit = 16 } },
-	};
-	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			     IBV_QP_MIN_RNR_TIMER));
-}
-
-static void post_srq(struct server *s, uint32_t slot)
-{
-	struct ibv_sge sge = { (uintptr_t)s->buf + slot * SIZE, SIZE, s->mr->lkey };
-	struct ibv_recv_wr *bad, wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
-
-	CHECK(!ibv_post_srq_recv(s->srq, &wr, &bad));
-}
-
-static void make_srq(struct server *s, uint32_t receives)
-{
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = { .max_wr = DEPTH, .max_sge = 1 },
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
-			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
-		.srq_type = IBV_SRQT_XRC, .xrcd = s->xrcd, .cq = s->cq, .pd = s->pd,
-	};
-	uint32_t i;
-
-	s->srq = ibv_create_srq_ex(s->ctx, &attr);
-	CHECK(s->srq);
-	for (i = 0; i < receives; i++)
-		post_srq(s, i);
-}
-
-static uint32_t target_state(struct server *s)
+static uint32_t target_state(struct peer *p, const struct message *m)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	CHECK(!ibv_query_qp(s->qp, &attr, IBV_QP_STATE, &init));
+	(void)m;
+	CHECK(!ibv_query_qp(p->view, &attr, IBV_QP_STATE, &init));
 	return attr.qp_state;
 }
 
-/* Receives COUNT messages; the n-th that bears a tag is the n-th sent with it. */
-static void receive(struct server *s, uint32_t count)
+/* Waits for event ARG of the target. */
+static uint32_t await_event(struct peer *p, const struct message *m)
 {
-	uint8_t expected[SIZE];
-	struct ibv_wc wc;
-
-	while (count--) {
-		uint32_t tag;
-
-		CHECK(next_wc(s->cq, &wc) == 1);
-		CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
-		CHECK(wc.byte_len == SIZE && (wc.wc_flags & IBV_WC_WITH_IMM));
-		if (s->qp)
-			CHECK(wc.qp_num == s->qp->qp_num);
-		tag = wc.imm_data;
-		CHECK(tag < 8);
-		fill(expected, tag, s->of_tag[tag]++);
-		CHECK(!memcmp(expected, s->buf + wc.wr_id * SIZE, SIZE));
-		post_srq(s, wc.wr_id);
-	}
-}
-
-static uint32_t obey(struct server *s, const struct message *m)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = s->xrcd,
-	};
-	struct ibv_qp_open_attr open_attr = {
-		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
-		.qp_num = m->arg, .xrcd = s->xrcd, .qp_type = IBV_QPT_XRC_RECV,
-	};
 	struct ibv_async_event ev;
-	uint32_t number;
 
-	switch (m->order) {
-	case MAKE_TARGET:
-		s->qp = ibv_create_qp_ex(s->ctx, &init);
-		CHECK(s->qp);
-		to_rtr(s->qp, m->arg, &m->gid, server_gid);
-		return s->qp->qp_num;
-	case OPEN_TARGET:
-		s->qp = ibv_open_qp(s->ctx, &open_attr);
-		CHECK(s->qp);
-		CHECK(s->qp->qp_num == m->arg);
-		return target_state(s);
-	case QUERY_TARGET:
-		return target_state(s);
-	case AWAIT_EVENT:
-		CHECK(next_event(s->ctx, m->arg, &ev));
-		CHECK(ev.element.qp == s->qp);
-		return 0;
-	case DESTROY_TARGET:
-		/* A domain with a target that this process has open stays. */
-		CHECK(ibv_close_xrcd(s->xrcd) == EBUSY);
-		CHECK(!ibv_destroy_qp(s->qp));
-		s->qp = NULL;
-		return 0;
-	case MAKE_SRQ:
-		make_srq(s, m->arg);
-		CHECK(!ibv_get_srq_num(s->srq, &number));
-		return number;
-	case RECEIVE:
-		receive(s, m->arg);
-		return 0;
-	case CLOSE:
-		if (s->srq) {
-			CHECK(ibv_close_xrcd(s->xrcd) == EBUSY);
-			CHECK(!ibv_destroy_srq(s->srq));
-		}
-		CHECK(!ibv_close_xrcd(s->xrcd));
-		return 0;
-	}
-	CHECK(!"known order");
+	CHECK(next_event(p->ctx, m->arg, &ev));
+	CHECK(ev.element.qp == p->view);
 	return 0;
 }
 
-static void serve(int fd, const char *path)
+static uint32_t destroy_target(struct peer *p, const struct message *m)
 {
-	struct server s = { .ctx = open_device(server_device) };
-	struct message m;
-
-	s.buf = aligned_alloc(4096, DEPTH * SIZE);
-	s.pd = ibv_alloc_pd(s.ctx);
-	s.cq = ibv_create_cq(s.ctx, 2 * DEPTH, NULL, NULL, 0);
-	CHECK(s.buf && s.pd && s.cq);
-	s.mr = ibv_reg_mr(s.pd, s.buf, DEPTH * SIZE, IBV_ACCESS_LOCAL_WRITE);
-	CHECK(s.mr);
-	s.xrcd = open_domain(s.ctx, path);
-	while (read(fd, &m, sizeof(m)) == sizeof(m)) {
-		uint32_t answer = obey(&s, &m);
-
-		CHECK(write(fd, &answer, sizeof(answer)) == sizeof(answer));
-		if (m.order == CLOSE)
-			break;
-	}
-	_exit(0);
+	/* A domain with a target that this process has open stays. */
+	CHECK(ibv_close_xrcd(p->xrcd) == EBUSY);
+	CHECK(!destroy_view(p, m));
+	return 0;
 }
 
-static struct child start(const char *path)
+/* Receives ARG messages; the n-th that bears a tag is the n-th sent with it. */
+static uint32_t receive(struct peer *p, const struct message *m)
 {
-	struct child c;
-	int fds[2];
-
-	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds));
-	fflush(stdout);
-	c.pid = fork();
-	CHECK(c.pid >= 0);
-	if (!c.pid) {
-		close(fds[0]);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve(fds[1], path);
-	}
-	close(fds[1]);
-	c.fd = fds[0];
-	return c;
-}
-
-static uint32_t tell(struct child *c, enum order order, uint32_t arg)
-{
-	struct message m = { .order = order, .arg = arg };
-	uint32_t answer;
-	struct ibv_context *ctx;
-
-	if (order == MAKE_TARGET) {
-		ctx = open_device(client_device);
-		CHECK(!ibv_query_gid(ctx, 1, client_gid, &m.gid));
-		ibv_close_device(ctx);
-	}
-	CHECK(write(c->fd, &m, sizeof(m)) == sizeof(m));
-	CHECK(read(c->fd, &answer, sizeof(answer)) == sizeof(answer));
-	return answer;
-}
-
-static void kill_child(struct child *c)
-{
-	CHECK(!kill(c->pid, SIGKILL));
-	CHECK(waitpid(c->pid, NULL, 0) == c->pid);
-	close(c->fd);
-}
-
-/* Closes the domain and lets the process end by itself. */
-static void end_child(struct child *c)
-{
-	int status;
-
-	tell(c, CLOSE, 0);
-	close(c->fd);
-	CHECK(waitpid(c->pid, &status, 0) == c->pid && status == 0);
-}
-
-/* ---- the client ---- */
-
-struct client {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_qp *qp;
-	union ibv_gid server;
-	uint8_t *buf;
-	uint32_t tag;
-	uint8_t rnr_retry;
-};
-
-static void make_client(struct client *c, uint32_t tag)
-{
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
-		.cap = { .max_send_wr = DEPTH, .max_send_sge = 1 },
-	};
-	struct ibv_context *ctx = open_device(server_device);
-
-	CHECK(!ibv_query_gid(ctx, 1, server_gid, &c->server));
-	ibv_close_device(ctx);
-	c->tag = tag;
-	c->rnr_retry = 7;
-	c->ctx = open_device(client_device);
-	c->buf = aligned_alloc(4096, 4096);
-	c->pd = ibv_alloc_pd(c->ctx);
-	c->cq = ibv_create_cq(c->ctx, 2 * DEPTH, NULL, NULL, 0);
-	CHECK(c->buf && c->pd && c->cq);
-	c->mr = ibv_reg_mr(c->pd, c->buf, 4096, 0);
-	init.pd = c->pd;
-	init.send_cq = init.recv_cq = c->cq;
-	c->qp = ibv_create_qp_ex(c->ctx, &init);
-	CHECK(c->mr && c->qp);
-}
-
-static void connect_client(struct client *c, uint32_t target)
-{
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_RTS, .timeout = 10, .retry_cnt = 3, .rnr_retry = c->rnr_retry,
-		.max_rd_atomic = 1,
-	};
-
-	/* Time to answer: about 0.3 s a try on the debug kernel, 4 ms else. */
-	if (getenv("SELFTEST_SLOW") && atoi(getenv("SELFTEST_SLOW")) > 1)
-		a.timeout = 16;
-	to_rtr(c->qp, target, &c->server, client_gid);
-	CHECK(!ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
-}
-
-/* Sends message N to SRQ number SRQN; how it completed. */
-static enum ibv_wc_status send_to(struct client *c, uint32_t srqn, uint32_t n)
-{
-	struct ibv_sge sge = { (uintptr_t)c->buf, SIZE, c->mr->lkey };
-	struct ibv_send_wr *bad, wr = {
-		.wr_id = n, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
-		.send_flags = IBV_SEND_SIGNALED, .imm_data = c->tag,
-		.qp_type.xrc.remote_srqn = srqn,
-	};
+	uint32_t left = m->arg;
+	uint8_t expected[SIZE];
 	struct ibv_wc wc;
 
-	fill(c->buf, c->tag, n);
-	CHECK(!ibv_post_send(c->qp, &wr, &bad));
-	CHECK(next_wc(c->cq, &wc) == 1);
-	CHECK(wc.wr_id == n);
-	if (wc.status != IBV_WC_SUCCESS)
-		printf("# %s\n", ibv_wc_status_str(wc.status));
-	return wc.status;
+	while (left--) {
+		uint32_t tag;
+
+		CHECK(next_wc(p->cq, &wc) == 1);
+		CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+		CHECK(wc.byte_len == SIZE && (wc.wc_flags & IBV_WC_WITH_IMM));
+		if (p->view)
+			CHECK(wc.qp_num == p->view->qp_num);
+		tag = wc.imm_data;
+		CHECK(tag < TAGS);
+		fill(expected, tag, of_tag[tag]++);
+		CHECK(!memcmp(expected, p->buf + wc.wr_id * SIZE, SIZE));
+		post_srq(p, wc.wr_id);
+	}
+	return 0;
 }
 
-static int targets(void)
-{
-	FILE *f = popen("rdma res show qp | grep -c XRC_TGT", "r");
-	int n = -1;
+/* ---- in the program ---- */
 
-	CHECK(f && fscanf(f, "%d", &n) == 1);
-	pclose(f);
-	return n;
+/* Closes the domain and lets the process end by itself. */
+static void close_child(struct child *c)
+{
+	CHECK(!tell(c, close_domain, 0));
+	end_child(c);
+}
+
+/* Sends message N with TAG to SRQ number SRQN; how it completed. */
+static enum ibv_wc_status send_to(struct client *c, uint32_t srqn, uint32_t tag, uint32_t n)
+{
+	fill(c->buf, tag, n);
+	return send_buffer(c, srqn, n, tag);
 }
 
 /* ---- the cases ---- */
@@ -373,38 +108,37 @@ static int targets(void)
 static void creator_killed(void)
 {
 	struct child creator = start(domain_file), other = start(domain_file), late;
-	uint32_t qpn, srqn, late_srqn, n, state;
+	uint32_t qpn, srqn, late_srqn, n;
 	struct client c;
 
-	make_client(&c, 1);
-	qpn = tell(&creator, MAKE_TARGET, c.qp->qp_num);
+	make_client(&c);
+	qpn = tell(&creator, make_target, c.qp->qp_num);
 	connect_client(&c, qpn);
-	srqn = tell(&other, MAKE_SRQ, 16);
-	CHECK(send_to(&c, srqn, 0) == IBV_WC_SUCCESS);
-	tell(&other, RECEIVE, 1);
+	srqn = tell(&other, make_srq, 16);
+	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
+	tell(&other, receive, 1);
 	kill_child(&creator);
 	for (n = 1; n < 20; n++) {
-		CHECK(send_to(&c, srqn, n) == IBV_WC_SUCCESS);
-		tell(&other, RECEIVE, 1);
+		CHECK(send_to(&c, srqn, 1, n) == IBV_WC_SUCCESS);
+		tell(&other, receive, 1);
 	}
 	CHECK(targets() == 1);
 
 	/* One that comes later finds the target by its number. */
 	late = start(domain_file);
-	state = tell(&late, OPEN_TARGET, qpn);
-	CHECK(state == IBV_QPS_RTR);
-	late_srqn = tell(&late, MAKE_SRQ, 1);
+	CHECK(tell(&late, open_view, qpn) == 0);
+	CHECK(tell(&late, target_state, 0) == IBV_QPS_RTR);
+	late_srqn = tell(&late, make_srq, 1);
 	CHECK(late_srqn != srqn);
-	c.tag = 2;
-	CHECK(send_to(&c, late_srqn, 0) == IBV_WC_SUCCESS);
-	tell(&late, RECEIVE, 1);
+	CHECK(send_to(&c, late_srqn, 2, 0) == IBV_WC_SUCCESS);
+	tell(&late, receive, 1);
 	/* Its events are the late one's too. */
-	CHECK(send_to(&c, 0xfffff0, 1) == IBV_WC_REM_INV_REQ_ERR);
-	tell(&late, AWAIT_EVENT, IBV_EVENT_QP_ACCESS_ERR);
-	CHECK(tell(&late, QUERY_TARGET, 0) == IBV_QPS_ERR);
+	CHECK(send_to(&c, 0xfffff0, 2, 1) == IBV_WC_REM_INV_REQ_ERR);
+	tell(&late, await_event, IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(tell(&late, target_state, 0) == IBV_QPS_ERR);
 	CHECK(targets() == 1);
 	kill_child(&late);
-	end_child(&other);
+	close_child(&other);
 	CHECK(targets() == 0);
 }
 
@@ -415,18 +149,18 @@ static void destroyed_by_opener(void)
 	uint32_t qpn, srqn;
 	struct client c;
 
-	make_client(&c, 1);
-	qpn = tell(&creator, MAKE_TARGET, c.qp->qp_num);
+	make_client(&c);
+	qpn = tell(&creator, make_target, c.qp->qp_num);
 	connect_client(&c, qpn);
-	srqn = tell(&opener, MAKE_SRQ, 4);
-	tell(&opener, OPEN_TARGET, qpn);
+	srqn = tell(&opener, make_srq, 4);
+	CHECK(tell(&opener, open_view, qpn) == 0);
 	kill_child(&creator);
-	CHECK(send_to(&c, srqn, 0) == IBV_WC_SUCCESS);
-	tell(&opener, RECEIVE, 1);
-	tell(&opener, DESTROY_TARGET, 0);
+	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
+	tell(&opener, receive, 1);
+	tell(&opener, destroy_target, 0);
 	CHECK(targets() == 0);
-	CHECK(send_to(&c, srqn, 1) == IBV_WC_RETRY_EXC_ERR);
-	end_child(&opener);
+	CHECK(send_to(&c, srqn, 1, 1) == IBV_WC_RETRY_EXC_ERR);
+	close_child(&opener);
 }
 
 /* The domain's last process ends, in its own way or by a signal. */
@@ -440,49 +174,46 @@ static void last_one_out(void)
 	for (how = 0; how < 2; how++) {
 		one = start(domain_file);
 		two = start(domain_file);
-		make_client(&c, 1);
-		connect_client(&c, tell(&one, MAKE_TARGET, c.qp->qp_num));
-		srqn = tell(&two, MAKE_SRQ, 4);
-		CHECK(send_to(&c, srqn, 0) == IBV_WC_SUCCESS);
+		make_client(&c);
+		connect_client(&c, tell(&one, make_target, c.qp->qp_num));
+		srqn = tell(&two, make_srq, 4);
+		CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
 		kill_child(&one);
 		CHECK(targets() == 1);
 		if (how)
 			kill_child(&two);
 		else
-			end_child(&two);
+			close_child(&two);
 		CHECK(targets() == 0);
-		CHECK(send_to(&c, srqn, 1) == IBV_WC_RETRY_EXC_ERR);
+		CHECK(send_to(&c, srqn, 1, 1) == IBV_WC_RETRY_EXC_ERR);
 	}
 }
 
 /* A connection to a new target of SERVER. */
 static void connected(struct client *c, struct child *server)
 {
-	make_client(c, 1);
-	connect_client(c, tell(server, MAKE_TARGET, c->qp->qp_num));
+	make_client(c);
+	connect_client(c, tell(server, make_target, c->qp->qp_num));
 }
 
 /* Numbers that name no SRQ of the domain; a queue without receives. */
 static void wrong_srq(void)
 {
-	char other_file[] = "/tmp/selftest-xrc-XXXXXX";
-	struct child server = start(domain_file), other;
+	struct child server = start(domain_file), other = start(other_file);
 	struct ibv_srq_init_attr basic_attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	uint32_t srqn, others, number, basic;
 	struct ibv_srq *srq;
 	struct client c;
-	int fd = mkstemp(other_file), i;
+	int i;
 
-	CHECK(fd >= 0);
-	other = start(other_file);
-	srqn = tell(&server, MAKE_SRQ, 0);
-	others = tell(&other, MAKE_SRQ, 4);
+	srqn = tell(&server, make_srq, 0);
+	others = tell(&other, make_srq, 4);
 
 	connected(&c, &server);
-	CHECK(send_to(&c, others, 0) == IBV_WC_REM_INV_REQ_ERR);
-	tell(&server, AWAIT_EVENT, IBV_EVENT_QP_ACCESS_ERR);
-	CHECK(tell(&server, QUERY_TARGET, 0) == IBV_QPS_ERR);
-	tell(&server, DESTROY_TARGET, 0);
+	CHECK(send_to(&c, others, 1, 0) == IBV_WC_REM_INV_REQ_ERR);
+	tell(&server, await_event, IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(tell(&server, target_state, 0) == IBV_QPS_ERR);
+	tell(&server, destroy_target, 0);
 
 	/*
 	 * A basic SRQ's number is not told: it is one of those next to an XRC
@@ -493,26 +224,24 @@ static void wrong_srq(void)
 	CHECK(srq);
 	CHECK(ibv_get_srq_num(srq, &number) != 0);
 	for (i = 1, basic = others + 1; i <= 4; i++, basic++) {
-		CHECK(send_to(&c, basic, 0) == IBV_WC_REM_INV_REQ_ERR);
-		CHECK(tell(&server, QUERY_TARGET, 0) == IBV_QPS_ERR);
-		tell(&server, DESTROY_TARGET, 0);
+		CHECK(send_to(&c, basic, 1, 0) == IBV_WC_REM_INV_REQ_ERR);
+		CHECK(tell(&server, target_state, 0) == IBV_QPS_ERR);
+		tell(&server, destroy_target, 0);
 		connected(&c, &server);
 	}
 
-	CHECK(send_to(&c, 0xfffff0, 0) == IBV_WC_REM_INV_REQ_ERR);
-	CHECK(tell(&server, QUERY_TARGET, 0) == IBV_QPS_ERR);
-	tell(&server, DESTROY_TARGET, 0);
+	CHECK(send_to(&c, 0xfffff0, 1, 0) == IBV_WC_REM_INV_REQ_ERR);
+	CHECK(tell(&server, target_state, 0) == IBV_QPS_ERR);
+	tell(&server, destroy_target, 0);
 
-	make_client(&c, 1);
+	make_client(&c);
 	c.rnr_retry = 2;
-	connect_client(&c, tell(&server, MAKE_TARGET, c.qp->qp_num));
-	CHECK(send_to(&c, srqn, 0) == IBV_WC_RNR_RETRY_EXC_ERR);
-	CHECK(tell(&server, QUERY_TARGET, 0) == IBV_QPS_RTR);
-	tell(&server, DESTROY_TARGET, 0);
-	end_child(&server);
-	end_child(&other);
-	close(fd);
-	unlink(other_file);
+	connect_client(&c, tell(&server, make_target, c.qp->qp_num));
+	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_RNR_RETRY_EXC_ERR);
+	CHECK(tell(&server, target_state, 0) == IBV_QPS_RTR);
+	tell(&server, destroy_target, 0);
+	close_child(&server);
+	close_child(&other);
 }
 
 static struct ibv_xrcd *try_open(struct ibv_context *ctx, uint32_t mask, int fd, int oflags)
@@ -527,7 +256,7 @@ static struct ibv_xrcd *try_open(struct ibv_context *ctx, uint32_t mask, int fd,
 static void open_refused(void)
 {
 	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-	struct ibv_context *ctx = open_device(server_device);
+	struct ibv_context *ctx = open_device(device[SERVER]);
 	int fd = open(domain_file, O_RDONLY);
 	struct ibv_xrcd *first, *second, *private;
 
@@ -554,10 +283,7 @@ static void open_refused(void)
 /* What a target, an initiator and a wrong number refuse. */
 static void posts_and_opens_refused(void)
 {
-	struct server s = { .ctx = open_device(server_device) };
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD,
-	};
+	struct peer p = { .ctx = open_device(device[SERVER]) };
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
 		.qp_type = IBV_QPT_XRC_RECV,
@@ -566,26 +292,25 @@ static void posts_and_opens_refused(void)
 	struct ibv_send_wr *bad_send, send = { .opcode = IBV_WR_SEND };
 	struct client c;
 
-	make_client(&c, 1);
-	attr.xrcd = init.xrcd = open_domain(s.ctx, domain_file);
-	s.qp = ibv_create_qp_ex(s.ctx, &init);
-	CHECK(s.qp);
-	to_rtr(s.qp, c.qp->qp_num, &c.server, server_gid);
-	connect_client(&c, s.qp->qp_num);
-	CHECK(ibv_post_recv(s.qp, &recv, &bad_recv) == EINVAL);
-	CHECK(ibv_post_send(s.qp, &send, &bad_send) == EINVAL);
+	make_client(&c);
+	attr.xrcd = p.xrcd = open_domain(p.ctx, domain_file);
+	make_view(&p, NULL);
+	to_rtr(p.view, connected_to(c.qp->qp_num, &c.server, gid_index[SERVER]));
+	connect_client(&c, p.view->qp_num);
+	CHECK(ibv_post_recv(p.view, &recv, &bad_recv) == EINVAL);
+	CHECK(ibv_post_send(p.view, &send, &bad_send) == EINVAL);
 	CHECK(ibv_post_recv(c.qp, &recv, &bad_recv) == EINVAL);
 	send.qp_type.xrc.remote_srqn = 1 << 24;
 	CHECK(ibv_post_send(c.qp, &send, &bad_send) == EINVAL);
 	attr.qp_num = 0x7fffff;
-	CHECK(!ibv_open_qp(s.ctx, &attr) && errno == EINVAL);
+	CHECK(!ibv_open_qp(p.ctx, &attr) && errno == EINVAL);
 	attr.qp_num = c.qp->qp_num;
-	CHECK(!ibv_open_qp(s.ctx, &attr) && errno == EINVAL);
-	attr.qp_num = s.qp->qp_num;
+	CHECK(!ibv_open_qp(p.ctx, &attr) && errno == EINVAL);
+	attr.qp_num = p.view->qp_num;
 	attr.qp_type = IBV_QPT_RC;
-	CHECK(!ibv_open_qp(s.ctx, &attr) && errno == EINVAL);
-	CHECK(!ibv_destroy_qp(s.qp));
-	CHECK(!ibv_close_xrcd(init.xrcd));
+	CHECK(!ibv_open_qp(p.ctx, &attr) && errno == EINVAL);
+	CHECK(!ibv_destroy_qp(p.view));
+	CHECK(!ibv_close_xrcd(p.xrcd));
 }
 
 #define CLIENTS 3
@@ -602,7 +327,7 @@ static void mesh(void)
 
 	for (i = 0; i < SERVERS; i++) {
 		servers[i] = start(domain_file);
-		srqn[i] = tell(&servers[i], MAKE_SRQ, DEPTH);
+		srqn[i] = tell(&servers[i], make_srq, DEPTH);
 	}
 	for (i = 0; i < CLIENTS; i++) {
 		makers[i] = start(domain_file);
@@ -613,29 +338,29 @@ static void mesh(void)
 			struct client c;
 
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			make_client(&c, i);
+			make_client(&c);
 			CHECK(write(fds[i][1], &c.qp->qp_num, 4) == 4);
 			CHECK(read(fds[i][1], &qpn, 4) == 4);
 			connect_client(&c, qpn);
 			for (n = 0; n < ROUNDS; n++)
 				for (j = 0; j < SERVERS; j++)
-					CHECK(send_to(&c, srqn[j], n) == IBV_WC_SUCCESS);
+					CHECK(send_to(&c, srqn[j], i, n) == IBV_WC_SUCCESS);
 			_exit(0);
 		}
 		CHECK(read(fds[i][0], &qpn, 4) == 4);
-		qpn = tell(&makers[i], MAKE_TARGET, qpn);
+		qpn = tell(&makers[i], make_target, qpn);
 		CHECK(write(fds[i][0], &qpn, 4) == 4);
 	}
 	CHECK(targets() == CLIENTS);
 	for (n = 0; n < ROUNDS; n++)
 		for (i = 0; i < SERVERS; i++)
-			tell(&servers[i], RECEIVE, CLIENTS);
+			tell(&servers[i], receive, CLIENTS);
 	for (i = 0; i < CLIENTS; i++) {
 		CHECK(waitpid(pids[i], &status, 0) == pids[i] && status == 0);
 		kill_child(&makers[i]);
 	}
 	for (i = 0; i < SERVERS; i++)
-		end_child(&servers[i]);
+		close_child(&servers[i]);
 	CHECK(targets() == 0);
 }
 
@@ -652,22 +377,5 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	int fd, ret;
-
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc == 1)
-		return run_case(cases, NULL);
-	if (argc != 6)
-		return 2;
-	server_device = argv[2];
-	server_gid = atoi(argv[3]);
-	client_device = argv[4];
-	client_gid = atoi(argv[5]);
-	fd = mkstemp(domain_file);
-	if (fd < 0)
-		die(domain_file);
-	close(fd);
-	ret = run_case(cases, argv[1]);
-	unlink(domain_file);
-	return ret;
+	return main_of_xrc(cases, argc, argv);
 }

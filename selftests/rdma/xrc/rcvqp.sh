@@ -5,6 +5,7 @@
 # and a device that goes while a process is registered.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
 
 prog=$SELFTEST_BIN/selftest-rcvqp
 log=$(mktemp)
@@ -27,15 +28,14 @@ removed() {
 link_del() { in_host h1 rdma link del x1; }
 module_out() { rmmod xroce && modprobe xroce; }
 
-mapfile -t cases < <("$prog")
-[ ${#cases[@]} -gt 0 ] || exit 1
-load_module
+list_cases rcvqp rcvqp_refused
 # Between hosts only what has to do with packets.
 wire="traffic maker_killed modified_by_other events"
 plan $((${#cases[@]} + $(wc -w <<<"$wire") + 3))
-hosts_up && gids || die "no hosts"
+two_hosts
 for c in "${cases[@]}"; do
-	check "$c" "$prog" "$c" x1 "$g1" x1 "$g1"
+	read -r program name <<<"$c"
+	check "$name" "$program" "$name" x1 "$g1"
 done
 for c in $wire; do
 	check "$c, on the wire" "$prog" "$c" x1 "$g1" x2 "$g2"

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * XRC between processes: the program is the client, which sends; its children
+ * are the processes of a domain, on the first device. A child does what it is
+ * told, a function of the program with an argument, whose result comes back
+ * over a socket.
+ */
+#ifndef SELFTEST_XRC_H
+#define SELFTEST_XRC_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "devices.h"
+
+/* Of devices and GIDs: the domain's end, and the client's. */
+enum { SERVER, CLIENT };
+
+#define DEPTH 64
+#define SIZE 256
+
+#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define TO_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+
+/* The files of two domains; main_of_xrc() makes them. */
+static char domain_file[] = "/tmp/selftest-xrc-XXXXXX";
+static char other_file[] = "/tmp/selftest-xrc-other-XXXXXX";
+
+static inline struct ibv_xrcd *open_domain(struct ibv_context *ctx, const char *path)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = open(path, O_RDONLY), .oflags = O_CREAT,
+	};
+	struct ibv_xrcd *xrcd;
+
+	CHECK(attr.fd >= 0);
+	xrcd = ibv_open_xrcd(ctx, &attr);
+	CHECK(xrcd);
+	close(attr.fd);
+	return xrcd;
+}
+
+/* What an end becomes ready with to receive from QPN at GID. */
+static inline struct ibv_qp_attr connected_to(uint32_t qpn, const union ibv_gid *gid,
+					      int sgid_index)
+{
+	return (struct ibv_qp_attr){
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .port_num = 1,
+		.path_mtu = IBV_MTU_1024, .dest_qp_num = qpn, .rq_psn = 0x123,
+		.max_dest_rd_atomic = 3, .min_rnr_timer = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1,
+			     .grh = { .dgid = *gid, .sgid_index = sgid_index, .hop_limit = 16 } },
+	};
+}
+
+/* Takes QP from any state to RTR, as ATTR says. */
+static inline void to_rtr(struct ibv_qp *qp, struct ibv_qp_attr attr)
+{
+	attr.qp_state = IBV_QPS_RESET;
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	attr.qp_state = IBV_QPS_INIT;
+	CHECK(!ibv_modify_qp(qp, &attr, TO_INIT));
+	attr.qp_state = IBV_QPS_RTR;
+	CHECK(!ibv_modify_qp(qp, &attr, TO_RTR));
+}
+
+/* The number that COMMAND prints. */
+static inline int count(const char *command)
+{
+	FILE *f = popen(command, "r");
+	int n = -1;
+
+	CHECK(f && fscanf(f, "%d", &n) == 1);
+	pclose(f);
+	return n;
+}
+
+/* How many targets there are in the kernel. */
+static inline int targets(void)
+{
+	return count("rdma res show qp | grep -c XRC_TGT");
+}
+
+/* ---- a process of the domain ---- */
+
+struct peer {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	/* Its object of a target, if it has one. */
+	struct ibv_qp *view;
+	uint8_t *buf;
+};
+
+/* An order: RUN, with ARG, and with EXTRA where that needs a second one. */
+struct message {
+	uint32_t (*run)(struct peer *p, const struct message *m);
+	uint32_t arg, extra;
+	union ibv_gid client;
+};
+
+struct child {
+	pid_t pid;
+	int fd;
+};
+
+/* A receive into the SLOT-th piece of P's memory. */
+static inline void post_srq(struct peer *p, uint32_t slot)
+{
+	struct ibv_sge sge = { (uintptr_t)p->buf + slot * SIZE, SIZE, p->mr->lkey };
+	struct ibv_recv_wr *bad, wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
+
+	CHECK(!ibv_post_srq_recv(p->srq, &wr, &bad));
+}
+
+/* Makes the SRQ, with ARG receives; its number. */
+static inline uint32_t make_srq(struct peer *p, const struct message *m)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = DEPTH, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC, .xrcd = p->xrcd, .cq = p->cq, .pd = p->pd,
+	};
+	uint32_t i, number;
+
+	p->srq = ibv_create_srq_ex(p->ctx, &attr);
+	CHECK(p->srq);
+	for (i = 0; i < m->arg; i++)
+		post_srq(p, i);
+	CHECK(!ibv_get_srq_num(p->srq, &number));
+	return number;
+}
+
+/* Makes a target with an object; its number. */
+static inline uint32_t make_view(struct peer *p, const struct message *m)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = p->xrcd,
+	};
+
+	(void)m;
+	p->view = ibv_create_qp_ex(p->ctx, &init);
+	CHECK(p->view);
+	return p->view->qp_num;
+}
+
+/* Opens target ARG; 0 or an errno value. */
+static inline uint32_t open_view(struct peer *p, const struct message *m)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = m->arg, .xrcd = p->xrcd, .qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	p->view = ibv_open_qp(p->ctx, &attr);
+	if (!p->view)
+		return errno;
+	CHECK(p->view->qp_num == m->arg);
+	return 0;
+}
+
+static inline uint32_t destroy_view(struct peer *p, const struct message *m)
+{
+	struct ibv_qp *view = p->view;
+
+	(void)m;
+	p->view = NULL;
+	return ibv_destroy_qp(view);
+}
+
+static inline uint32_t close_domain(struct peer *p, const struct message *m)
+{
+	(void)m;
+	if (p->srq) {
+		CHECK(ibv_close_xrcd(p->xrcd) == EBUSY);
+		CHECK(!ibv_destroy_srq(p->srq));
+	}
+	p->srq = NULL;
+	return ibv_close_xrcd(p->xrcd);
+}
+
+static inline void serve(int fd, const char *path)
+{
+	struct peer p = { .ctx = open_device(device[SERVER]) };
+	struct message m;
+
+	p.buf = aligned_alloc(4096, DEPTH * SIZE);
+	p.pd = ibv_alloc_pd(p.ctx);
+	p.cq = ibv_create_cq(p.ctx, 2 * DEPTH, NULL, NULL, 0);
+	CHECK(p.buf && p.pd && p.cq);
+	p.mr = ibv_reg_mr(p.pd, p.buf, DEPTH * SIZE, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(p.mr);
+	p.xrcd = open_domain(p.ctx, path);
+	while (read(fd, &m, sizeof(m)) == sizeof(m)) {
+		uint32_t answer = m.run(&p, &m);
+
+		CHECK(write(fd, &answer, sizeof(answer)) == sizeof(answer));
+	}
+	_exit(0);
+}
+
+/* ---- the processes, as the program sees them ---- */
+
+/* Starts a process of the domain of PATH. */
+static inline struct child start(const char *path)
+{
+	struct child c;
+	int fds[2];
+
+	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
+	fflush(stdout);
+	c.pid = fork();
+	CHECK(c.pid >= 0);
+	if (!c.pid) {
+		close(fds[0]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve(fds[1], path);
+	}
+	close(fds[1]);
+	c.fd = fds[0];
+	return c;
+}
+
+static inline uint32_t tell2(struct child *c,
+			     uint32_t (*run)(struct peer *p, const struct message *m),
+			     uint32_t arg, uint32_t extra)
+{
+	struct message m = { .run = run, .arg = arg, .extra = extra };
+	struct ibv_context *ctx = open_device(device[CLIENT]);
+	uint32_t answer;
+
+	CHECK(!ibv_query_gid(ctx, 1, gid_index[CLIENT], &m.client));
+	ibv_close_device(ctx);
+	CHECK(write(c->fd, &m, sizeof(m)) == sizeof(m));
+	CHECK(read(c->fd, &answer, sizeof(answer)) == sizeof(answer));
+	return answer;
+}
+
+#define tell(child, run, arg) tell2(child, run, arg, 0)
+
+static inline void kill_child(struct child *c)
+{
+	CHECK(!kill(c->pid, SIGKILL));
+	CHECK(waitpid(c->pid, NULL, 0) == c->pid);
+	close(c->fd);
+}
+
+/* Lets the process end by itself. */
+static inline void end_child(struct child *c)
+{
+	int status;
+
+	/* Children that were made later have this end as well. */
+	CHECK(!shutdown(c->fd, SHUT_RDWR));
+	close(c->fd);
+	CHECK(waitpid(c->pid, &status, 0) == c->pid && status == 0);
+}
+
+/* ---- the client ---- */
+
+struct client {
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+	union ibv_gid server;
+	uint8_t *buf;
+	uint8_t rnr_retry;
+};
+
+static inline void make_client(struct client *c)
+{
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
+		.cap = { .max_send_wr = DEPTH, .max_send_sge = 1 },
+	};
+	struct ibv_context *ctx = open_device(device[SERVER]);
+
+	CHECK(!ibv_query_gid(ctx, 1, gid_index[SERVER], &c->server));
+	ibv_close_device(ctx);
+	c->rnr_retry = 7;
+	c->ctx = open_device(device[CLIENT]);
+	c->buf = aligned_alloc(4096, 4096);
+	c->pd = ibv_alloc_pd(c->ctx);
+	c->cq = ibv_create_cq(c->ctx, 2 * DEPTH, NULL, NULL, 0);
+	CHECK(c->buf && c->pd && c->cq);
+	c->mr = ibv_reg_mr(c->pd, c->buf, 4096, 0);
+	init.pd = c->pd;
+	init.send_cq = init.recv_cq = c->cq;
+	c->qp = ibv_create_qp_ex(c->ctx, &init);
+	CHECK(c->mr && c->qp);
+}
+
+static inline void connect_client(struct client *c, uint32_t target)
+{
+	struct ibv_qp_attr a = connected_to(target, &c->server, gid_index[CLIENT]);
+
+	to_rtr(c->qp, a);
+	a.qp_state = IBV_QPS_RTS;
+	a.sq_psn = a.rq_psn;
+	/* Time to answer: about 0.3 s a try on the debug kernel, 4 ms else. */
+	a.timeout = getenv("SELFTEST_SLOW") && atoi(getenv("SELFTEST_SLOW")) > 1 ? 16 : 10;
+	a.retry_cnt = 3;
+	a.rnr_retry = c->rnr_retry;
+	a.max_rd_atomic = 1;
+	CHECK(!ibv_modify_qp(c->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+/* Sends what is in the client's buffer to SRQ number SRQN; how it completed. */
+static inline enum ibv_wc_status send_buffer(struct client *c, uint32_t srqn, uint32_t id,
+					     uint32_t imm_data)
+{
+	struct ibv_sge sge = { (uintptr_t)c->buf, SIZE, c->mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = id, .sg_list = &sge, .num_sge = 1,
+		.opcode = IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED,
+		.imm_data = imm_data, .qp_type.xrc.remote_srqn = srqn,
+	};
+	struct ibv_wc wc;
+
+	CHECK(!ibv_post_send(c->qp, &wr, &bad));
+	CHECK(next_wc(c->cq, &wc) == 1);
+	CHECK(wc.wr_id == id);
+	if (wc.status != IBV_WC_SUCCESS)
+		printf("# %s\n", ibv_wc_status_str(wc.status));
+	return wc.status;
+}
+
+static void make_files(void)
+{
+	int domain = mkstemp(domain_file), other = mkstemp(other_file);
+
+	CHECK(domain >= 0 && other >= 0);
+	close(domain);
+	close(other);
+}
+
+static void remove_files(void)
+{
+	unlink(domain_file);
+	unlink(other_file);
+}
+
+static inline int main_of_xrc(const struct check_case *cases, int argc, char **argv)
+{
+	return main_around(cases, make_files, remove_files, argc, argv);
+}
+
+#endif /* SELFTEST_XRC_H */

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0
+# The cases of programs in C (selftests/bin), for tests in bash: list_cases, then
+# plan, then each case in turn. Sourced, after ktap.sh and net.sh.
+
+# list_cases PROGRAM...: a line "PATH CASE" in $cases for each case of each; all
+# of them must have some.
+list_cases() {
+	local p names
+	cases=()
+	for p; do
+		p=$SELFTEST_BIN/selftest-$p
+		names=$("$p") && [ -n "$names" ] || die "$p lists no cases"
+		mapfile -t -O ${#cases[@]} cases < <(sed "s|^|$p |" <<<"$names")
+	done
+}
+
+# two_hosts: the module, two hosts and the index of each one's GID.
+two_hosts() {
+	load_module
+	hosts_up || die "no hosts"
+	g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2)
+}
+
+# check_cases: all of $cases, within a device and between two. 2 * ${#cases[@]}
+# of the plan.
+check_cases() {
+	local c program name
+	for c in "${cases[@]}"; do
+		read -r program name <<<"$c"
+		check "$name, one device" "$program" "$name" x1 "$g1"
+		check "$name, on the wire" "$program" "$name" x1 "$g1" x2 "$g2"
+	done
+}
