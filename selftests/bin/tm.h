@@ -36,6 +36,21 @@ struct tag_queue_size {
 	uint32_t tags, ops, receives, cqe;
 };
 
+/* A queue in E's domain whose completions go to CQ, or NULL. */
+static inline struct ibv_srq *tm_srq(struct end *e, struct ibv_cq_ex *cq, struct tag_queue_size size)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = size.receives, .max_sge = 2 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+		.srq_type = IBV_SRQT_TM,
+		.pd = e->pd, .cq = ibv_cq_ex_to_cq(cq),
+		.tm_cap = { .max_num_tags = size.tags, .max_ops = size.ops },
+	};
+
+	return ibv_create_srq_ex(e->ctx, &attr);
+}
+
 /* A queue in E's domain, with a completion queue of its own. */
 static inline void tm_make(struct tag_queue *t, struct end *e, struct tag_queue_size size)
 {
@@ -43,19 +58,10 @@ static inline void tm_make(struct tag_queue *t, struct end *e, struct tag_queue_
 		.cqe = size.cqe,
 		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_TM_INFO,
 	};
-	struct ibv_srq_init_attr_ex attr = {
-		.attr = { .max_wr = size.receives, .max_sge = 2 },
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
-		.srq_type = IBV_SRQT_TM,
-		.pd = e->pd,
-		.tm_cap = { .max_num_tags = size.tags, .max_ops = size.ops },
-	};
 
 	t->cq = ibv_create_cq_ex(e->ctx, &ex);
 	CHECK(t->cq);
-	attr.cq = ibv_cq_ex_to_cq(t->cq);
-	t->srq = ibv_create_srq_ex(e->ctx, &attr);
+	t->srq = tm_srq(e, t->cq, size);
 	CHECK(t->srq);
 }
 

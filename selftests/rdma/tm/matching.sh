@@ -4,21 +4,15 @@
 # Tag matching, within a device and on the wire, and rdma-core's tests of it.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
 
 [ "$TYPE" = xroce ] || skip_all "only xroce matches tags"
-tags=$SELFTEST_BIN/selftest-tags
 docs=/usr/share/doc/rdma-core/tests
 
-mapfile -t cases < <("$tags")
-[ ${#cases[@]} -gt 0 ] || exit 1
+list_cases tags rendezvous
 plan $((2 * ${#cases[@]} + 2))
-load_module
-hosts_up || die "no hosts"
-g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2)
-for c in "${cases[@]}"; do
-	check "$c, one device" "$tags" "$c" x1 "$g1"
-	check "$c, on the wire" "$tags" "$c" x1 "$g1" x2 "$g2"
-done
+two_hosts
+check_cases
 
 # All four must run: a device that lost the capability has them skipped.
 suite() {

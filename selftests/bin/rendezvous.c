@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tag matching where memory is read by request or is not there: rendezvous, and
+ * memory that is not pinned.
+ *
+ *   rendezvous                                lists the cases
+ *   rendezvous CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
+ */
+#include <sys/mman.h>
+
+#include "tags.h"
+
+/* Sends a rendezvous request of LEN bytes for SIZE bytes of data. */
+static enum ibv_wc_status request(uint64_t tag, uint32_t len, uint32_t size,
+				  uint32_t rkey)
+{
+	struct ibv_rvh *r = (struct ibv_rvh *)(from + 16);
+
+	header(IBV_TMH_RNDV, tag);
+	*r = (struct ibv_rvh) {
+		.va = htobe64((uintptr_t)from + 65536),
+		.rkey = htobe32(rkey), .len = htobe32(size),
+	};
+	return send_bytes(len);
+}
+
+static void rendezvous_of(uint32_t size)
+{
+	struct ibv_wc wc;
+	struct tm_done d;
+	uint32_t i;
+
+	for (i = 0; i < size; i++)
+		from[65536 + i] = 17 + i * 7;
+	memset(to, 0, 400000);
+	memset(a.buf, 0, 2 * PAIR_SIZE);
+	CHECK(!post_receive(&a, 8));
+	add(4, 44, ALL, 64, size + 100);
+	CHECK(request(44, 48, size, from_mr->rkey) == IBV_WC_SUCCESS);
+	d = next_done();
+	CHECK(d.wr_id == 4 && d.status == IBV_WC_SUCCESS);
+	CHECK(d.opcode == IBV_WC_TM_RECV && d.flags == IBV_WC_TM_MATCH);
+	CHECK(d.tag == 44 && d.priv == 0xabcd0123);
+	d = next_done();
+	CHECK(d.wr_id == 4 && d.status == IBV_WC_SUCCESS);
+	CHECK(d.opcode == IBV_WC_TM_RECV && d.flags == IBV_WC_TM_DATA_VALID);
+	CHECK(d.len == size);
+	CHECK(is_data(64, size, 17) && !to[64 + size] && !to[63]);
+	/* The notice: the request's headers with another operation. */
+	CHECK(next_wc(answers, &wc) == 1);
+	CHECK(wc.wr_id == 8 && wc.status == IBV_WC_SUCCESS);
+	CHECK(wc.opcode == IBV_WC_RECV && wc.byte_len == 32);
+	from[0] = IBV_TMH_FIN;
+	CHECK(!memcmp(a.buf + PAIR_SIZE, from, 32));
+}
+
+static void rendezvous(void)
+{
+	rendezvous_of(0);
+	rendezvous_of(1);
+	rendezvous_of(1024);
+	rendezvous_of(300001);
+}
+
+static void rendezvous_incomplete(void)
+{
+	struct tm_done d;
+
+	/* The buffer holds less than the data; it gets the headers. */
+	add(4, 44, ALL, 0, 100);
+	CHECK(request(44, 48, 101, from_mr->rkey) == IBV_WC_SUCCESS);
+	d = next_done();
+	CHECK(d.status == IBV_WC_TM_RNDV_INCOMPLETE);
+	CHECK(d.wr_id == 4 && d.len == 48 && !memcmp(to, from, 48));
+	/* A request that is longer than it may be. */
+	add(5, 44, ALL, 0, 100);
+	CHECK(request(44, 65, 50, from_mr->rkey) == IBV_WC_SUCCESS);
+	d = next_done();
+	CHECK(d.status == IBV_WC_TM_RNDV_INCOMPLETE);
+	CHECK(d.wr_id == 5 && d.len == 65 && !memcmp(to, from, 65));
+	/* Of many packets; the buffer holds its start. */
+	add(6, 44, ALL, 0, 100);
+	memset(to, 0, 200);
+	CHECK(request(44, 5000, 50, from_mr->rkey) == IBV_WC_SUCCESS);
+	d = next_done();
+	CHECK(d.status == IBV_WC_TM_RNDV_INCOMPLETE);
+	CHECK(d.wr_id == 6 && d.len == 100 && !memcmp(to, from, 100));
+	CHECK(!to[100]);
+	/* The connection lives; an unexpected request goes to software. */
+	post_buffer(71, 8192, 4096);
+	CHECK(request(45, 32, 50, from_mr->rkey) == IBV_WC_SUCCESS);
+	is_unexpected(71, 32, 0);
+	CHECK(!memcmp(to + 8192, from, 32));
+}
+
+static void rendezvous_bad_key(void)
+{
+	struct tm_done d;
+
+	add(4, 44, ALL, 0, 100);
+	CHECK(request(44, 32, 100, from_mr->rkey ^ 0x5500) == IBV_WC_SUCCESS);
+	CHECK(next_done().flags == IBV_WC_TM_MATCH);
+	d = next_done();
+	CHECK(d.opcode == IBV_WC_TM_RECV && d.wr_id == 4);
+	CHECK(d.status == IBV_WC_REM_ACCESS_ERR);
+}
+
+/* The same memory, not pinned. */
+static void unpin(struct end *e, uint8_t *p, struct ibv_mr **mr)
+{
+	CHECK(!ibv_dereg_mr(*mr));
+	*mr = ibv_reg_mr(e->pd, p, AREA, IBV_ACCESS_LOCAL_WRITE |
+			 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
+	CHECK(*mr);
+}
+
+/* Clears the memory of the queue's end: its pages are not there any more. */
+static void clear(int is_pinned)
+{
+	if (is_pinned)
+		memset(to, 0, AREA);
+	else
+		CHECK(!madvise(to, AREA, MADV_DONTNEED));
+}
+
+/* Every kind of message. */
+static void messages_on_demand(int is_pinned)
+{
+	uint32_t len[] = { 0, 1, 64, 1008, 5000 };
+	struct tm_done d;
+	unsigned int i;
+
+	for (i = 0; i < 5; i++) {
+		clear(is_pinned);
+		add(i, 100 + i, ALL, 4096 * i + 4000, 5000);
+		CHECK(eager(100 + i, len[i], i) == IBV_WC_SUCCESS);
+		d = next_done();
+		CHECK(d.wr_id == i && d.status == IBV_WC_SUCCESS);
+		CHECK(d.opcode == IBV_WC_TM_RECV && d.tag == 100 + i);
+		CHECK(d.flags & IBV_WC_TM_MATCH && d.priv == 0xabcd0123);
+		/* It may be told in two parts. */
+		if (!(d.flags & IBV_WC_TM_DATA_VALID))
+			d = next_done();
+		CHECK(d.wr_id == i && d.status == IBV_WC_SUCCESS);
+		CHECK(d.flags & IBV_WC_TM_DATA_VALID && d.len == len[i]);
+		CHECK(is_data(4096 * i + 4000, len[i], i));
+		CHECK(!to[4096 * i + 4000 + len[i]]);
+		nothing_done();
+	}
+	clear(is_pinned);
+	post_buffer(72, 8192, 4096);
+	CHECK(eager(99, 100, 5) == IBV_WC_SUCCESS);
+	is_unexpected(72, 116, 0);
+	CHECK(is_data(8192 + 16, 100, 5));
+	rendezvous();
+	rendezvous_incomplete();
+	d = sync_count(unexpected);
+	CHECK(d.status == IBV_WC_SUCCESS && d.flags == 0);
+}
+
+static void on_demand(void)
+{
+	unpin(&a, from, &from_mr);
+	messages_on_demand(1);
+	unpin(&b, to, &to_mr);
+	messages_on_demand(0);
+}
+
+/* What the sender promised is not there: the tag's receive ends with the connection. */
+static void vanished(void)
+{
+	uint8_t *base = from;
+	struct tm_done d;
+
+	unpin(&a, from, &from_mr);
+	from += 4096 - 512;
+	header(IBV_TMH_EAGER, 1);
+	CHECK(!munmap(base + 4096, 4096));
+	add(1, 1, ALL, 0, 1024);
+	CHECK(send_bytes(616) == IBV_WC_LOC_PROT_ERR);
+	from = base;
+	/* On the wire, nothing was sent. */
+	if (device[0] != device[1])
+		return;
+	CHECK(next_done().flags == IBV_WC_TM_MATCH);
+	d = next_done();
+	CHECK(d.wr_id == 1 && d.status == IBV_WC_WR_FLUSH_ERR);
+}
+
+static const struct check_case cases[] = {
+	{ "rendezvous", rendezvous },
+	{ "rendezvous-incomplete", rendezvous_incomplete },
+	{ "rendezvous-bad-key", rendezvous_bad_key },
+	{ "on-demand", on_demand },
+	{ "vanished", vanished },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_tags(cases, argc, argv);
+}
