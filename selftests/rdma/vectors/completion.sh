@@ -5,6 +5,7 @@
 # where, arming, channels, moderation, errors; and the device goes under it.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
 
 [ "$TYPE" = xroce ] || skip_all "other types have no vectors"
 vectors=$SELFTEST_BIN/selftest-vectors
@@ -37,14 +38,12 @@ killed() {
 	in_host h1 rdma link del x1 && no_interrupts
 }
 
-mapfile -t cases < <("$vectors")
-[ ${#cases[@]} -gt 0 ] || exit 1
+list_cases vectors arming channels
 plan $((${#cases[@]} + 4))
-load_module
-hosts_up || die "no hosts"
-g1=$(gid_index x1 10.7.0.1)
+two_hosts
 for c in "${cases[@]}"; do
-	check "$c" timeout -k 5 $((60 * SELFTEST_SLOW)) "$vectors" "$c" x1 "$g1"
+	read -r program name <<<"$c"
+	check "$name" timeout -k 5 $((60 * SELFTEST_SLOW)) "$program" "$name" x1 "$g1"
 done
 check "link del while events fly" link_del
 check "ip link del while events fly" netdev_del

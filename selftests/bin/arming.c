@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Arming of completion queues: for what it gives an event, and its races.
+ *
+ *   arming                      lists the cases
+ *   arming CASE DEVICE GID-INDEX
+ */
+#include <pthread.h>
+
+#include "vectors.h"
+
+static void arm_is_for_the_next(void)
+{
+	struct ibv_cq *cq;
+	struct end e[2];
+
+	setup();
+	cq = new_cq(64, channel, 0);
+	new_pair(e, cq, cq);
+	/* Not armed. */
+	writes(e, 3);
+	drain(cq, 3);
+	CHECK(fence(0, cq) == 0);
+	/* What is there already raises nothing. */
+	message(e, 0);
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	CHECK(fence(0, cq) == 0);
+	message(e, 0);
+	CHECK(fence(0, cq) == 1);
+	/* One event for one arm. */
+	message(e, 0);
+	CHECK(fence(0, cq) == 0);
+	drain(cq, 3);
+	/* Several arms are one. */
+	CHECK(!ibv_req_notify_cq(cq, 0) && !ibv_req_notify_cq(cq, 0) &&
+	      !ibv_req_notify_cq(cq, 1));
+	message(e, 0);
+	message(e, 0);
+	CHECK(fence(0, cq) == 1);
+	drain(cq, 2);
+	/* Each arm that was used gives one event, though nobody takes them yet. */
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	message(e, 0);
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	message(e, 0);
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	message(e, 0);
+	/* The vector takes its queues in turn, so one fence may overtake some. */
+	CHECK(fence(0, cq) + fence(0, cq) + fence(0, cq) == 3);
+	drain(cq, 3);
+}
+
+static void solicited(void)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	struct end e[2];
+	int v;
+
+	setup();
+	v = ctx->num_comp_vectors - 1;
+	cq = new_cq(64, channel, v);
+	new_pair(e, cq, cq);
+	CHECK(!ibv_req_notify_cq(cq, 1));
+	message(e, 0);
+	message(e, 0);
+	CHECK(fence(v, cq) == 0);
+	message(e, 1);
+	message(e, 1);
+	CHECK(fence(v, cq) == 1);
+	/* The stronger arm replaces the weaker one. */
+	CHECK(!ibv_req_notify_cq(cq, 1) && !ibv_req_notify_cq(cq, 0));
+	message(e, 0);
+	CHECK(fence(v, cq) == 1);
+	/* And not the reverse. */
+	CHECK(!ibv_req_notify_cq(cq, 0) && !ibv_req_notify_cq(cq, 1));
+	message(e, 0);
+	CHECK(fence(v, cq) == 1);
+	drain(cq, 6);
+	/* What failed is solicited. */
+	CHECK(!ibv_post_recv(e[0].qp, &wr, &bad) && !ibv_post_recv(e[0].qp, &wr, &bad));
+	CHECK(!ibv_req_notify_cq(cq, 1));
+	CHECK(!ibv_modify_qp(e[0].qp, &err, IBV_QP_STATE));
+	CHECK(event_of(channel) == cq);
+	CHECK(next_wc(cq, &wc) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR);
+	CHECK(next_wc(cq, &wc) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR);
+	CHECK(fence(v, cq) == 0);
+}
+
+static void overflow(void)
+{
+	struct ibv_async_event ev;
+	struct ibv_cq *cq;
+	struct ibv_wc wc;
+	struct end e[2];
+	int i;
+
+	setup();
+	for (i = 0; i < 2; i++) {
+		cq = new_cq(4, channel, 0);
+		new_pair(e, cq, cq);
+		writes(e, 4);
+		/* The four are there when a fifth completes. */
+		if (i)
+			CHECK(!ibv_req_notify_cq(cq, 1));
+		writes(e, 8);
+		CHECK(next_event(ctx, IBV_EVENT_CQ_ERR, &ev) && ev.element.cq == cq);
+		/* An event only if it was armed, and then one. */
+		CHECK(fence(0, cq) == i);
+		while (ibv_poll_cq(cq, 1, &wc) > 0)
+			;
+		end_pair(e);
+		CHECK(!ibv_destroy_cq(cq));
+	}
+}
+
+/* ---- races ---- */
+
+struct hammer {
+	struct end e[2];
+	struct ibv_cq *cq;
+	int total, posted, done, stop;
+};
+
+/* Keeps some writes under way, with pauses in which the other side sleeps. */
+static void *hammer_post(void *arg)
+{
+	struct hammer *h = arg;
+
+	while (h->posted < h->total) {
+		while (h->posted - __atomic_load_n(&h->done, __ATOMIC_ACQUIRE) >= PAIR_DEPTH / 2 ||
+		       (h->posted % 7 == 0 &&
+			h->posted != __atomic_load_n(&h->done, __ATOMIC_ACQUIRE)))
+			sched_yield();
+		writes(h->e, 1);
+		h->posted++;
+	}
+	return NULL;
+}
+
+static void *hammer_move(void *arg)
+{
+	struct hammer *h = arg;
+	unsigned long count[MAX_CPUS];
+	int cpus = sysconf(_SC_NPROCESSORS_ONLN), i, irq;
+
+	CHECK((irq = interrupts(0, count)) > 0);
+	for (i = 0; !__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE); i++) {
+		CHECK(set_affinity(irq, i % cpus));
+		usleep(1000);
+	}
+	return NULL;
+}
+
+static void *hammer_resize(void *arg)
+{
+	struct hammer *h = arg;
+	int i;
+
+	for (i = 0; !__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE); i++) {
+		CHECK(!ibv_resize_cq(h->cq, i % 2 ? 128 : 512));
+		usleep(2000);
+	}
+	return NULL;
+}
+
+static void *hammer_moderate(void *arg)
+{
+	struct hammer *h = arg;
+	int i;
+
+	for (i = 0; !__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE); i++) {
+		struct ibv_modify_cq_attr a = {
+			.attr_mask = IBV_CQ_ATTR_MODERATE,
+			.moderate = { i % 3 * 4, 500 },
+		};
+
+		CHECK(!ibv_modify_cq(h->cq, &a));
+		usleep(2000);
+	}
+	return NULL;
+}
+
+/* Arm, look once more, sleep: N times while others do what they can. */
+static void hammer_with(void *(*other)(void *), int total)
+{
+	struct hammer h = { .total = total };
+	pthread_t poster, second;
+	struct ibv_wc wc[8];
+	int n, i, events = 0;
+
+	setup();
+	h.cq = new_cq(256, channel, 0);
+	new_pair(h.e, h.cq, h.cq);
+	CHECK(!pthread_create(&poster, NULL, hammer_post, &h));
+	if (other)
+		CHECK(!pthread_create(&second, NULL, other, &h));
+	while (h.done < total) {
+		CHECK(!ibv_req_notify_cq(h.cq, 0));
+		while ((n = ibv_poll_cq(h.cq, 8, wc)) > 0) {
+			for (i = 0; i < n; i++)
+				CHECK(wc[i].status == IBV_WC_SUCCESS);
+			__atomic_add_fetch(&h.done, n, __ATOMIC_RELEASE);
+		}
+		CHECK(n == 0);
+		if (h.done == total)
+			break;
+		CHECK(event_of(channel) == h.cq);
+		events++;
+	}
+	__atomic_store_n(&h.stop, 1, __ATOMIC_RELEASE);
+	CHECK(!pthread_join(poster, NULL));
+	if (other)
+		CHECK(!pthread_join(second, NULL));
+	/* One arm is left at most. */
+	CHECK(events <= total);
+	end_pair(h.e);
+	n = fence(0, h.cq);
+	CHECK(n <= 1);
+	CHECK(!ibv_destroy_cq(h.cq));
+}
+
+static int rounds(void)
+{
+	return getenv("SELFTEST_DEBUG") && *getenv("SELFTEST_DEBUG") ? 300 : 3000;
+}
+
+static void race(void)
+{
+	hammer_with(NULL, rounds());
+}
+
+static void race_with_affinity(void)
+{
+	hammer_with(hammer_move, rounds());
+}
+
+static void race_with_resize(void)
+{
+	hammer_with(hammer_resize, rounds());
+}
+
+static void race_with_moderation(void)
+{
+	hammer_with(hammer_moderate, rounds());
+}
+
+static const struct check_case cases[] = {
+	{ "an arm is for the next completion", arm_is_for_the_next },
+	{ "solicited and failed completions", solicited },
+	{ "overflow of an armed queue", overflow },
+	{ "arms race with completions", race },
+	{ "arms race while the vector moves", race_with_affinity },
+	{ "arms race while the queue is resized", race_with_resize },
+	{ "arms race while moderation changes", race_with_moderation },
+	{ NULL, NULL }
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}

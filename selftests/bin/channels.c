@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Completion channels: many queues, several threads, and queues that go with
+ * events in them.
+ *
+ *   channels                    lists the cases
+ *   channels CASE DEVICE GID-INDEX
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include "vectors.h"
+
+#define MANY 24
+
+static void many_of_each(void)
+{
+	struct ibv_comp_channel *ch[3];
+	struct ibv_cq *cq[MANY], *got;
+	struct end e[MANY][2];
+	int seen[MANY] = { 0 }, ep = epoll_create1(0), i, k, left, err;
+	void *context;
+
+	setup();
+	CHECK(ep >= 0);
+	for (k = 0; k < 3; k++) {
+		struct epoll_event ev = { .events = EPOLLIN, .data.u32 = k };
+
+		ch[k] = ibv_create_comp_channel(ctx);
+		CHECK(ch[k]);
+		CHECK(!fcntl(ch[k]->fd, F_SETFL, O_NONBLOCK));
+		CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, ch[k]->fd, &ev));
+		/* Nothing there yet. */
+		CHECK(ibv_get_cq_event(ch[k], &got, &context) && errno == EAGAIN);
+	}
+	for (i = 0; i < MANY; i++) {
+		cq[i] = new_cq(8, ch[i % 3], i / 3 % ctx->num_comp_vectors);
+		cq[i]->cq_context = (void *)(intptr_t)i;
+		new_pair(e[i], cq[i], cq[i]);
+		CHECK(!ibv_req_notify_cq(cq[i], 0));
+	}
+	for (i = 0; i < MANY; i++)
+		writes(e[i], 2);
+	for (left = MANY; left;) {
+		struct epoll_event ev[3];
+		int n = epoll_wait(ep, ev, 3, 20000);
+
+		CHECK(n > 0);
+		while (n--) {
+			k = ev[n].data.u32;
+			while (!ibv_get_cq_event(ch[k], &got, &context)) {
+				for (i = 0; cq[i] != got; i++)
+					CHECK(i < MANY - 1);
+				CHECK(i % 3 == k && !seen[i]++);
+				ibv_ack_cq_events(got, 1);
+				left--;
+			}
+			err = errno;
+			CHECK(err == EAGAIN);
+		}
+	}
+	for (i = 0; i < MANY; i++) {
+		drain(cq[i], 2);
+		end_pair(e[i]);
+		CHECK(!ibv_destroy_cq(cq[i]));
+	}
+	for (k = 0; k < 3; k++)
+		CHECK(!ibv_destroy_comp_channel(ch[k]));
+}
+
+static int taken, wanted;
+
+static void *take_events(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < wanted) {
+		struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+		struct ibv_cq *cq;
+		void *context;
+
+		if (poll(&p, 1, 10) != 1)
+			continue;
+		if (ibv_get_cq_event(channel, &cq, &context)) {
+			int err = errno;
+
+			CHECK(err == EAGAIN);
+			continue;
+		}
+		ibv_ack_cq_events(cq, 1);
+		__atomic_add_fetch(&taken, 1, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* Threads share a channel: each event goes to one of them. */
+static void shared_channel(void)
+{
+	struct ibv_cq *cq[4];
+	struct end e[4][2];
+	pthread_t t[3];
+	int i, k;
+
+	setup();
+	CHECK(!fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	wanted = 4 * 25;
+	for (i = 0; i < 4; i++) {
+		cq[i] = new_cq(64, channel, i % ctx->num_comp_vectors);
+		new_pair(e[i], cq[i], cq[i]);
+	}
+	for (i = 0; i < 3; i++)
+		CHECK(!pthread_create(&t[i], NULL, take_events, NULL));
+	for (k = 0; k < 25; k++)
+		for (i = 0; i < 4; i++) {
+			CHECK(!ibv_req_notify_cq(cq[i], 0));
+			message(e[i], 0);
+		}
+	for (i = 0; i < 3; i++)
+		CHECK(!pthread_join(t[i], NULL));
+	CHECK(taken == wanted);
+	for (i = 0; i < ctx->num_comp_vectors; i++)
+		CHECK(fence(i, NULL) == 0);
+}
+
+static int destroyed;
+
+static void *destroy_it(void *cq)
+{
+	CHECK(!ibv_destroy_cq(cq));
+	__atomic_store_n(&destroyed, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A CQ with an event that was taken waits until that is acknowledged. */
+static void destroy_waits(void)
+{
+	struct ibv_cq *cq, *got;
+	struct end e[2];
+	pthread_t t;
+	void *context;
+
+	setup();
+	cq = new_cq(16, channel, 0);
+	new_pair(e, cq, cq);
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	writes(e, 1);
+	CHECK(readable(channel->fd, 20));
+	CHECK(!ibv_get_cq_event(channel, &got, &context) && got == cq);
+	drain(cq, 1);
+	end_pair(e);
+	CHECK(!pthread_create(&t, NULL, destroy_it, cq));
+	/* The thread gets every chance to go too far. */
+	usleep(200000);
+	CHECK(!__atomic_load_n(&destroyed, __ATOMIC_ACQUIRE));
+	ibv_ack_cq_events(cq, 1);
+	CHECK(!pthread_join(t, NULL) && destroyed);
+}
+
+/* A CQ goes whose events nobody has taken: they go with it. */
+static void destroy_with_events(void)
+{
+	struct ibv_cq *cq;
+	struct end e[2];
+	int i;
+
+	setup();
+	for (i = 0; i < 50; i++) {
+		cq = new_cq(16, channel, i % ctx->num_comp_vectors);
+		new_pair(e, cq, cq);
+		CHECK(!ibv_req_notify_cq(cq, 0));
+		writes(e, 3);
+		end_pair(e);
+		CHECK(!ibv_destroy_cq(cq));
+	}
+	for (i = 0; i < ctx->num_comp_vectors; i++)
+		CHECK(fence(i, NULL) == 0);
+}
+
+/* A child is killed while events of its are queued and under way. */
+static void killed(void)
+{
+	int i, status;
+
+	for (i = 0; i < 5; i++) {
+		int ready[2];
+		char c;
+		pid_t pid;
+
+		CHECK(!pipe(ready));
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid) {
+			struct ibv_cq *cq[8];
+			struct end e[8][2];
+			int k;
+
+			setup();
+			for (k = 0; k < 8; k++) {
+				cq[k] = new_cq(4096, channel, k % ctx->num_comp_vectors);
+				new_pair(e[k], cq[k], cq[k]);
+			}
+			for (;;) {
+				for (k = 0; k < 8; k++) {
+					CHECK(!ibv_req_notify_cq(cq[k], 0));
+					writes(e[k], 1);
+					drain(cq[k], 1);
+				}
+				if (write(ready[1], "x", 1) != 1)
+					_exit(1);
+			}
+		}
+		CHECK(read(ready[0], &c, 1) == 1);
+		close(ready[0]);
+		/* It may have died of the closed pipe first. */
+		kill(pid, SIGKILL);
+		CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+		close(ready[1]);
+	}
+}
+
+static const struct check_case cases[] = {
+	{ "many queues, vectors and channels", many_of_each },
+	{ "threads share a channel", shared_channel },
+	{ "destroy waits for acknowledgements", destroy_waits },
+	{ "destroy with events queued", destroy_with_events },
+	{ "kill with events queued", killed },
+	{ NULL, NULL }
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
