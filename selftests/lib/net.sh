@@ -134,6 +134,10 @@ hosts_clean() {
 	return $rc
 }
 
+# no_user_qps: are there no queue pairs but the kernel's own? One that outlived its
+# process is shown without the process's name.
+no_user_qps() { ! rdma res show qp | grep -qv 'type GSI'; }
+
 no_devices() { [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; }
 
 # netem HOST DEV ARGUMENT...
