@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90
+# selftest: timeout=150
 # A kernel user: NVMe over RDMA, host and target in this namespace. The host
 # registers what it reads and writes by work requests (FRWR) and invalidates it,
 # or has it invalidated by the target's answers.
@@ -67,11 +67,15 @@ store_and_load() {
 }
 
 busy() {
-	local d
+	local d reader writer rc=0
 	d=$(disk) || return 1
 	dd if="$d" of=/dev/null bs=256k iflag=direct status=none &
+	reader=$!
 	dd if="$dir/data" of="$d" bs=64k oflag=direct status=none &
-	wait
+	writer=$!
+	wait $reader || rc=1
+	wait $writer || rc=1
+	[ $rc = 0 ] && cmp "$dir/data" "$dir/disk"
 }
 
 # The target's device goes while the host is connected: the host gives up.
