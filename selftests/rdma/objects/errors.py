@@ -5,7 +5,6 @@
 import ctypes
 import errno
 import gc
-import mmap
 import os
 import sys
 import tempfile
@@ -69,8 +68,6 @@ def mr_refused():
     expect_errno(EINVAL, 'remote write without local write', MR, node.pd, 64, remote_write)
     expect_errno(EINVAL, 'remote atomic without local write', MR, node.pd, 64, atomic)
     # A hole in the address space.
-    area = mmap.mmap(-1, 3 * 4096)
-    addr = ctypes.addressof(ctypes.c_char.from_buffer(area))
     libc = ctypes.CDLL(None, use_errno=True)
     hole = libc.mmap
     hole.restype = ctypes.c_void_p
@@ -86,7 +83,6 @@ def mr_refused():
                  address=(1 << 64) - 4096)
     expect_errno((errno.EFAULT, EINVAL, errno.ENOMEM), 'kernel memory', MR, node.pd, 4096, LOCAL,
                  address=0xffff888000000000)
-    del addr
 
 
 @case
@@ -156,7 +152,7 @@ def qp_states_and_query():
     expect(got.qp_access_flags & int(ACC.IBV_ACCESS_REMOTE_READ), 'access flags')
     expect(not got.qp_access_flags & int(ACC.IBV_ACCESS_REMOTE_WRITE), 'access flags')
     expect_eq(got.ah_attr.sgid_index, node.gid_index, 'sgid_index')
-    expect_eq(str(got.ah_attr.dgid), str(node.gid), 'dgid') if hasattr(got.ah_attr, 'dgid') else None
+    expect_eq(str(got.ah_attr.dgid), str(node.gid), 'dgid')
     err = QPAttr(qp_state=QPS.IBV_QPS_ERR)
     one.modify(err, MASK.IBV_QP_STATE)
     expect_eq(one.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_ERR, 'state')
@@ -182,7 +178,6 @@ def qp_wrong_transitions():
     else:
         one.modify(QPAttr(qp_state=QPS.IBV_QPS_RESET), MASK.IBV_QP_STATE)
     one.to_init(QPAttr(port_num=1))
-    base = attributes(node, node, 5)
 
     def rtr(**change):
         attr = attributes(node, node, 5)
@@ -198,7 +193,6 @@ def qp_wrong_transitions():
     expect_errno(EINVAL, 'no GRH', rtr, ah_attr=AHAttr(port_num=1, is_global=0, dlid=1))
     expect_eq(one.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_INIT, 'state')
     rtr()
-    del base
 
 
 @case
@@ -351,10 +345,7 @@ def xrcd_by_inode():
         os.close(fd)
         os.unlink(path)
         os.unlink(d + '/b')
-        # A TGT of one handle and an SRQ of the other belong together.
-        srq = first.srq()
-        expect(0 < srq.get_srq_num() < 1 << 24, 'SRQ number')
-        srq.close()
+        # Without O_CREAT, it was found by its other name.
         same.close()
         first.close()
 
