@@ -35,6 +35,12 @@ pub(crate) fn attributes(wire: &WireQp) -> QpAttr {
 impl WireQp {
     /// In SQD: nothing of the send queue is under way any more; a datagram never is. Process context.
     fn is_drained(&self) -> bool {
-        self.kind.is_datagram() || self.send.lock().requester.is_drained()
+        if self.kind.is_datagram() {
+            return true;
+        }
+        let is_drained = self.send.lock().requester.is_drained();
+        // What came while it was locked, an ACK perhaps, was left for this.
+        self.kick_send();
+        is_drained
     }
 }
