@@ -336,6 +336,7 @@ static void many_ops(void)
 	for (i = 0; i < 200; i++)
 		CHECK(!post_op(&wr));
 	add(1, 1, ALL, 0, 64);
+	post_buffer(60, 8192, 64);
 	CHECK(eager(1, 8, 1) == IBV_WC_SUCCESS);
 	matched(1, 1, 8);
 }
