@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the library would not write to the ring of operations of a tag-matching
+ * queue: operations that no list can have, an index that cannot be, garbage while
+ * the kernel reads. See devices.h for the arguments.
+ *
+ * Each case has a second queue, which another program could have: it has to
+ * match as if nothing had happened.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <sys/wait.h>
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/xroce-abi.h>
+
+#include "devices.h"
+#include "tm.h"
+
+#define TAGS 32
+#define OPS 32
+#define RECEIVES 16
+/* From slot to slot of the ring of operations. */
+#define STRIDE 128
+#define MAGIC 0x7461677320207278ull
+#define MAX_RINGS 16
+#define INDEX(handle) ((handle) & ((1u << XROCE_TM_INDEX_BITS) - 1))
+
+/* A sender and a queue. */
+struct line {
+	struct end a, b;
+	struct tag_queue q;
+};
+
+static struct line honest, hostile;
+
+/* The queue's ring, and the operations that were written to it. */
+static struct xroce_ring_hdr *hdr;
+static struct xroce_tm_op_slot *slots;
+static uint32_t written;
+
+static void make_line(struct line *l)
+{
+	struct ibv_sge sge;
+	int i;
+
+	make_end(&l->a, device[0], gid_index[0]);
+	make_end(&l->b, device[1], gid_index[1]);
+	tm_make(&l->q, &l->b, (struct tag_queue_size) {
+		.tags = TAGS, .ops = OPS, .receives = RECEIVES, .cqe = 256 });
+	CHECK(!ibv_destroy_qp(l->b.qp));
+	l->b.qp = tm_qp(&l->q, &l->b, 0);
+	connect_end(&l->a, &l->b);
+	connect_end(&l->b, &l->a);
+	sge = (struct ibv_sge) {
+		(uintptr_t)l->b.buf + PAIR_SIZE, PAIR_SIZE, l->b.mr->lkey
+	};
+	for (i = 0; i < RECEIVES; i++)
+		tm_receive(&l->q, 500 + i, sge);
+}
+
+static void free_line(struct line *l)
+{
+	CHECK(!ibv_destroy_qp(l->a.qp) && !ibv_destroy_qp(l->b.qp));
+	tm_free(&l->q);
+	CHECK(!ibv_dereg_mr(l->a.mr) && !ibv_dereg_mr(l->b.mr));
+	CHECK(!ibv_close_device(l->a.ctx) && !ibv_close_device(l->b.ctx));
+}
+
+/* The mappings of the uverbs file: calls FOUND with each. */
+static void each_ring(void (*found)(void *at, size_t size))
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long from, to;
+	char text[512];
+
+	CHECK(f);
+	while (fgets(text, sizeof(text), f))
+		if (strstr(text, "uverbs") && sscanf(text, "%lx-%lx rw-s", &from, &to) == 2)
+			found((void *)from, to - from);
+	fclose(f);
+}
+
+static void is_ops(void *at, size_t size)
+{
+	struct xroce_tm_op_slot *first = (void *)((uint8_t *)at + XROCE_RING_HDR_SIZE);
+
+	if (size >= XROCE_RING_HDR_SIZE + STRIDE && first->wr_id == MAGIC &&
+	    first->opcode == XROCE_TM_SYNC && first->flags == XROCE_TM_SIGNALED) {
+		hdr = at;
+		slots = first;
+	}
+}
+
+/* Finds the ring by an operation that the library writes to it, and has the kernel
+ * execute that. From here on only raw operations may be posted. */
+static void find_ops(struct tag_queue *q)
+{
+	struct ibv_ops_wr wr = {
+		.wr_id = MAGIC, .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED,
+	}, *bad;
+
+	CHECK(!ibv_post_srq_ops(q->srq, &wr, &bad));
+	CHECK(tm_next(q).wr_id == MAGIC);
+	hdr = NULL;
+	each_ring(is_ops);
+	CHECK(hdr);
+	written = 1;
+}
+
+static void store_index(uint32_t index)
+{
+	atomic_store((_Atomic uint32_t *)&hdr->user_index, index);
+}
+
+/* The doorbell that libxroce rings; the error. */
+static int doorbell(struct ibv_srq *srq)
+{
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_post_srq_recv body;
+	} cmd = {
+		.hdr = { .command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
+			 .in_words = sizeof(cmd) / 4, .out_words = 1 },
+		.body = { .srq_handle = srq->handle, .wqe_size = 64 },
+	};
+	uint32_t response;
+
+	cmd.body.response = (uintptr_t)&response;
+	return write(srq->context->cmd_fd, &cmd, sizeof(cmd)) == sizeof(cmd) ? 0 : errno;
+}
+
+static void write_op(const struct xroce_tm_op_slot *op)
+{
+	memcpy((uint8_t *)slots + written % OPS * STRIDE, op, sizeof(*op));
+	store_index(++written);
+	CHECK(!doorbell(hostile.q.srq));
+}
+
+/* An operation that must fail: its completion says so, asked for or not. */
+static void refused(struct xroce_tm_op_slot op, enum ibv_wc_opcode opcode, uint32_t why)
+{
+	struct tm_done d;
+
+	op.wr_id = 4711 + written;
+	write_op(&op);
+	d = tm_next(&hostile.q);
+	CHECK(d.wr_id == op.wr_id && d.status == IBV_WC_TM_ERR);
+	CHECK(d.opcode == opcode && d.vendor_err == why);
+}
+
+static struct xroce_tm_op_slot add_op(uint32_t handle, uint64_t tag)
+{
+	return (struct xroce_tm_op_slot) {
+		.opcode = XROCE_TM_ADD, .handle = handle, .recv_wr_id = tag,
+		.tag = tag, .mask = UINT64_MAX, .num_sge = 1,
+		.sge = { { (uintptr_t)hostile.b.buf, PAIR_SIZE, hostile.b.mr->lkey } },
+	};
+}
+
+/* Sends a message for TAG; how the sending ended. */
+static enum ibv_wc_status send_to(struct line *l, uint64_t tag)
+{
+	struct ibv_wc wc;
+
+	tm_header(l->a.buf, IBV_TMH_EAGER, tag);
+	memcpy(l->a.buf + TM_HDR, &tag, 8);
+	CHECK(!post_send(&l->a, 5, TM_HDR + 8));
+	CHECK(next_wc(l->a.cq, &wc) == 1);
+	return wc.status;
+}
+
+/* The tag is in the list, once. */
+static void matches(struct line *l, uint64_t tag)
+{
+	struct tm_done d;
+
+	memset(l->b.buf, 0, 8);
+	CHECK(send_to(l, tag) == IBV_WC_SUCCESS);
+	d = tm_next(&l->q);
+	CHECK(!d.status && d.opcode == IBV_WC_TM_RECV && d.wr_id == tag);
+	CHECK(d.flags == (IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID));
+	CHECK(d.tag == tag && !memcmp(l->b.buf, &tag, 8));
+}
+
+/* The other queue goes on. */
+static void goes_on(uint64_t tag)
+{
+	struct ibv_sge sge = { (uintptr_t)honest.b.buf, PAIR_SIZE, honest.b.mr->lkey };
+	struct ibv_ops_wr wr = {
+		.opcode = IBV_WR_TAG_ADD, .tm.add = { .recv_wr_id = tag,
+			.sg_list = &sge, .num_sge = 1, .tag = tag,
+			.mask = UINT64_MAX } }, *bad;
+
+	CHECK(!ibv_post_srq_ops(honest.q.srq, &wr, &bad));
+	matches(&honest, tag);
+}
+
+static void start(void)
+{
+	struct xroce_tm_op_slot op;
+
+	make_line(&honest);
+	make_line(&hostile);
+	find_ops(&hostile.q);
+	op = add_op(3, 33);
+	write_op(&op);
+}
+
+static void stop(void)
+{
+	struct tm_done d;
+
+	goes_on(2);
+	CHECK(!tm_poll(&hostile.q, &d));
+	free_line(&hostile);
+	free_line(&honest);
+}
+
+static void unknown_operations(void)
+{
+	struct xroce_tm_op_slot op;
+	uint8_t bad[] = { 3, 4, 0x7f, 0x80, 0xff };
+	unsigned int i;
+
+	start();
+	for (i = 0; i < sizeof(bad); i++) {
+		op = add_op(4, 44);
+		op.opcode = bad[i];
+		refused(op, IBV_WC_TM_SYNC, XROCE_TM_ERR_OPCODE);
+		op = add_op(4, 44);
+		op.flags = bad[i] == 3 ? 4 : bad[i] & ~3;
+		refused(op, IBV_WC_TM_SYNC, XROCE_TM_ERR_OPCODE);
+	}
+	matches(&hostile, 33);
+	stop();
+}
+
+static void too_many_elements(void)
+{
+	struct xroce_tm_op_slot op;
+	uint16_t bad[] = { 5, 6, 255, 256, 65535 };
+	unsigned int i;
+
+	start();
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		op = add_op(4, 44);
+		op.num_sge = bad[i];
+		refused(op, IBV_WC_TM_ADD, XROCE_TM_ERR_SGE);
+	}
+	/* The handle is free: nothing of it was in the list. */
+	op = add_op(4, 44);
+	write_op(&op);
+	matches(&hostile, 44);
+	matches(&hostile, 33);
+	stop();
+}
+
+static void handles_of_others(void)
+{
+	uint32_t next = 1u << XROCE_TM_INDEX_BITS;
+	struct xroce_tm_op_slot op, del = { .opcode = XROCE_TM_DEL };
+	uint32_t bad[] = { TAGS, TAGS + 1, next - 1, UINT32_MAX, next | TAGS };
+	unsigned int i;
+
+	start();
+	/* The other queue's tag has the same name, and stays. */
+	op = add_op(5, 55);
+	write_op(&op);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		refused(add_op(bad[i], 66), IBV_WC_TM_ADD, XROCE_TM_ERR_HANDLE);
+		del.handle = bad[i];
+		refused(del, IBV_WC_TM_DEL, XROCE_TM_ERR_HANDLE);
+	}
+	/* An entry that is in use, under its own name or another. */
+	refused(add_op(5, 66), IBV_WC_TM_ADD, XROCE_TM_ERR_HANDLE);
+	refused(add_op(5 + next, 66), IBV_WC_TM_ADD, XROCE_TM_ERR_HANDLE);
+	/* Names of before and after. */
+	del.handle = 5 + next;
+	refused(del, IBV_WC_TM_DEL, XROCE_TM_ERR_HANDLE);
+	matches(&hostile, 55);
+	del.handle = 5;
+	refused(del, IBV_WC_TM_DEL, XROCE_TM_ERR_HANDLE);
+	op = add_op(5 + next, 77);
+	write_op(&op);
+	refused(del, IBV_WC_TM_DEL, XROCE_TM_ERR_HANDLE);
+	del.handle = 5 + 2 * next;
+	refused(del, IBV_WC_TM_DEL, XROCE_TM_ERR_HANDLE);
+	matches(&hostile, 77);
+	matches(&hostile, 33);
+	stop();
+}
+
+static void wrong_counts(void)
+{
+	struct xroce_tm_op_slot op;
+	uint32_t bad[] = { 1, 2, 0x7fffffff, 0x80000000 };
+	unsigned int i;
+
+	start();
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		op = (struct xroce_tm_op_slot) {
+			.opcode = XROCE_TM_SYNC, .unexpected_cnt = bad[i] };
+		refused(op, IBV_WC_TM_SYNC, XROCE_TM_ERR_COUNT);
+		op = add_op(6, 66);
+		op.flags = XROCE_TM_COUNT;
+		op.unexpected_cnt = bad[i];
+		refused(op, IBV_WC_TM_ADD, XROCE_TM_ERR_COUNT);
+		op = (struct xroce_tm_op_slot) {
+			.opcode = XROCE_TM_DEL, .handle = 3, .flags = XROCE_TM_COUNT,
+			.unexpected_cnt = bad[i] };
+		refused(op, IBV_WC_TM_DEL, XROCE_TM_ERR_COUNT);
+	}
+	op = add_op(6, 66);
+	write_op(&op);
+	matches(&hostile, 66);
+	matches(&hostile, 33);
+	stop();
+}
+
+/* An index that the ring cannot have ends the queue: the doorbell says so, and a
+ * message finds that out, too. */
+static void index_out_of_range(void)
+{
+	uint32_t bad[] = { OPS + 1, 1000, 0x80000000, UINT32_MAX };
+	enum ibv_wc_status status;
+	struct ibv_async_event ev;
+	struct tm_done d;
+	unsigned int i;
+
+	make_line(&honest);
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		make_line(&hostile);
+		find_ops(&hostile.q);
+		store_index(written + bad[i]);
+		if (i % 2) {
+			CHECK(doorbell(hostile.q.srq) == EIO);
+			CHECK(doorbell(hostile.q.srq) == EIO);
+			/* Mended too late. */
+			store_index(written);
+			CHECK(doorbell(hostile.q.srq) == EIO);
+		}
+		status = send_to(&hostile, 1);
+		printf("index %u on: the sender sees %s\n", bad[i], ibv_wc_status_str(status));
+		CHECK(status != IBV_WC_SUCCESS);
+		CHECK(next_event(hostile.b.ctx, IBV_EVENT_SRQ_ERR, &ev));
+		CHECK(ev.element.srq == hostile.q.srq);
+		goes_on(i);
+		while (tm_poll(&hostile.q, &d))
+			CHECK(d.status);
+		free_line(&hostile);
+	}
+	free_line(&honest);
+}
+
+static struct {
+	uint8_t *at;
+	size_t size;
+} rings[MAX_RINGS];
+static int nrings;
+static atomic_int stopped;
+static uint64_t state;
+
+static uint32_t rnd(uint32_t below)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (state >> 32) % below;
+}
+
+static void is_ring(void *at, size_t size)
+{
+	int i;
+
+	for (i = 0; i < nrings; i++)
+		if (rings[i].at == at)
+			return;
+	if (nrings < MAX_RINGS) {
+		rings[nrings].at = at;
+		rings[nrings++].size = size;
+	}
+}
+
+/* Rewrites a queue's rings as fast as it can. */
+static void *rewrite(void *arg)
+{
+	static const uint32_t odd[] = { 0, 1, 4, 5, 31, 0x7fffffff, 0x80000000, UINT32_MAX };
+	int first = *(int *)arg;
+
+	while (!atomic_load(&stopped)) {
+		int r = first + rnd(nrings - first);
+		volatile uint32_t *w = (uint32_t *)rings[r].at;
+		uint32_t at = rnd(rings[r].size / 4), near = rnd(8);
+
+		/* Mostly what makes sense of an index: the kernel then reads slots. */
+		if (near > 1) {
+			w = (uint32_t *)hdr;
+			at = XROCE_RING_HDR_SIZE / 4 + rnd(OPS * STRIDE / 4);
+			w[at] = near == 2 ? rnd(UINT32_MAX) : odd[rnd(8)];
+			if (near == 7)
+				store_index(hdr->kernel_index + rnd(OPS));
+		} else if (rnd(64) == 0) {
+			w[at] = rnd(UINT32_MAX);
+		}
+	}
+	return NULL;
+}
+
+/* A child: garbage in a queue of its own, and messages to it. */
+static void garbage(void)
+{
+	int first, i;
+	pthread_t writer;
+
+	/* The library may stay in a ring that makes no sense. */
+	alarm(30);
+	nrings = 0;
+	each_ring(is_ring);
+	first = nrings;
+	make_line(&hostile);
+	find_ops(&hostile.q);
+	each_ring(is_ring);
+	CHECK(first < nrings);
+	CHECK(!pthread_create(&writer, NULL, rewrite, &first));
+	for (i = 0; i < 200; i++) {
+		struct ibv_wc wc;
+
+		doorbell(hostile.q.srq);
+		tm_header(hostile.a.buf, IBV_TMH_EAGER, rnd(3));
+		post_send(&hostile.a, i, TM_HDR + rnd(2000));
+		ibv_poll_cq(hostile.a.cq, 1, &wc);
+	}
+	atomic_store(&stopped, 1);
+	pthread_join(writer, NULL);
+	/* The kernel takes down the rest, in whatever state. */
+	_exit(0);
+}
+
+static void rewritten(void)
+{
+	int rounds = getenv("SELFTEST_SLOW") && atoi(getenv("SELFTEST_SLOW")) > 1 ? 5 : 20;
+	int i, status;
+	pid_t pid;
+
+	make_line(&honest);
+	for (i = 0; i < rounds; i++) {
+		state = i + 1;
+		fflush(stdout);
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid)
+			garbage();
+		do {
+			goes_on(i);
+		} while (!waitpid(pid, &status, WNOHANG));
+		CHECK(!WIFEXITED(status) || !WEXITSTATUS(status));
+	}
+	goes_on(rounds);
+	free_line(&honest);
+}
+
+static const struct check_case cases[] = {
+	{ "unknown-operations", unknown_operations },
+	{ "too-many-elements", too_many_elements },
+	{ "foreign-handles", handles_of_others },
+	{ "wrong-counts", wrong_counts },
+	{ "index-out-of-range", index_out_of_range },
+	{ "rewritten", rewritten },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
