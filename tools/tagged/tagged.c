@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Ranks, each a process, send each other tagged messages in random order, and
+ * receive them in another, as MPI has it: by sender and tag, from any sender, with
+ * any tag of a group; short messages eagerly, long ones by rendezvous. First the
+ * device matches (a tag-matching shared receive queue in each rank), then software
+ * does (a plain one, and lists). What comes is checked: whole, once, and in the
+ * order that MPI promises.
+ *
+ *   xroce-tagged [-r RANKS] [-m MESSAGES] [-s SEED] DEVICE GID-INDEX
+ *                [DEVICE GID-INDEX]
+ *
+ * Each rank sends MESSAGES to each other. With two devices, every other rank is on
+ * the second.
+ */
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "tagged.h"
+
+struct options options = { .ranks = 8, .messages = 100, .seed = 1 };
+
+/* The ranks, from start to end. Not 0 if one failed. */
+static int run(struct shared *shared)
+{
+	pid_t pid[MAX_RANKS];
+	int i, status, bad = 0;
+
+	memset(shared, 0, sizeof(*shared));
+	fflush(stdout);
+	for (i = 0; i < options.ranks; i++) {
+		pid[i] = fork();
+		if (pid[i] < 0)
+			die("fork");
+		if (!pid[i]) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			rank_run(shared, i);
+			_exit(0);
+		}
+	}
+	for (i = 0; i < options.ranks; i++) {
+		pid_t ended = wait(&status);
+		int k;
+
+		if (ended < 0)
+			die("wait");
+		for (k = 0; k < options.ranks; k++) {
+			if (pid[k] == ended)
+				pid[k] = 0;
+			/* The others would wait for it. */
+			else if (status && !bad && pid[k])
+				kill(pid[k], SIGKILL);
+		}
+		if (status && !bad)
+			printf("a rank failed (status %x)\n", status);
+		bad |= status;
+	}
+	return bad;
+}
+
+static void show(const char *name, const struct shared *shared)
+{
+	struct outcome all = {};
+	int i, total = options.ranks * (options.ranks - 1) * options.messages;
+
+	for (i = 0; i < options.ranks; i++) {
+		const struct outcome *o = &shared->rank[i].outcome;
+
+		all.by_device += o->by_device;
+		all.kept += o->kept;
+		all.compared += o->compared;
+		all.cpu += o->cpu;
+		if (o->seconds > all.seconds)
+			all.seconds = o->seconds;
+	}
+	printf("%-12s%10d%10u%10u%12llu%10.2f%10.2f%10.0f\n", name, total, all.by_device,
+	       all.kept, (unsigned long long)all.compared, all.seconds, all.cpu,
+	       total / all.seconds);
+}
+
+int main(int argc, char **argv)
+{
+	struct shared *shared;
+	int c, left;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	while ((c = getopt(argc, argv, "r:m:s:")) != -1) {
+		switch (c) {
+		case 'r': options.ranks = atoi(optarg); break;
+		case 'm': options.messages = atoi(optarg); break;
+		case 's': options.seed = atoi(optarg); break;
+		default: return 2;
+		}
+	}
+	left = argc - optind;
+	if ((left != 2 && left != 4) || options.ranks < 2 || options.ranks > MAX_RANKS ||
+	    options.messages < 1 || options.messages > 2000)
+		return 2;
+	options.device[0] = argv[optind];
+	options.gid_index[0] = atoi(argv[optind + 1]);
+	options.device[1] = argv[argc - 2];
+	options.gid_index[1] = atoi(argv[argc - 1]);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(shared != MAP_FAILED);
+	printf("%d ranks, %d messages from each to each, seed %u\n", options.ranks,
+	       options.messages, options.seed);
+	printf("%-12s%10s%10s%10s%12s%10s%10s%10s\n", "matched by", "messages",
+	       "by device", "kept", "compared", "seconds", "CPU s", "1/s");
+	for (options.by_device = 1; options.by_device >= 0; options.by_device--) {
+		if (run(shared))
+			return 1;
+		show(options.by_device ? "the device" : "software", shared);
+	}
+	printf("all messages came once, whole and in order\n");
+	return 0;
+}
