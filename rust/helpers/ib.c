@@ -7,6 +7,7 @@
 #include <linux/etherdevice.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
+#include <linux/irq_poll.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
@@ -299,3 +300,20 @@ static struct attribute *xrdma_ib_device_attrs[] = {
 const struct attribute_group xrdma_ib_device_group = {
 	.attrs = xrdma_ib_device_attrs,
 };
+
+/*
+ * Waits until nobody polls a kernel user's queue, which events have ceased to
+ * start. ib_free_cq() does that too, but irq_poll_disable() returns when the
+ * handler has called irq_poll_complete(); after that ib_poll_handler() still
+ * arms the queue and feeds @cq->dim, and ib_free_cq() frees both. Softirqs are
+ * readers of RCU. The polling is enabled again for ib_free_cq() to disable it.
+ * Process context.
+ */
+void xrdma_ib_end_polling(struct ib_cq *cq)
+{
+	if (cq->poll_ctx != IB_POLL_SOFTIRQ)
+		return;
+	irq_poll_disable(&cq->iop);
+	synchronize_rcu_expedited();
+	irq_poll_enable(&cq->iop);
+}

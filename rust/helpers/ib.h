@@ -65,6 +65,7 @@ int xrdma_ib_port_speed(struct ib_device *dev, u32 port, u64 *speed);
 bool xrdma_ib_target_opened(struct ib_qp *qp);
 void xrdma_ib_track_qp(struct ib_qp *qp);
 void xrdma_ib_untrack_qp(struct ib_qp *qp);
+void xrdma_ib_end_polling(struct ib_cq *cq);
 void xrdma_ib_flush_work(struct work_struct *work);
 
 #endif /* XROCE_HELPERS_IB_H */

@@ -2,11 +2,14 @@
 /*
  * Kernel users of completion vectors: for each vector of DEVICE and each way of
  * polling, receives are flushed, and each completion has to come once, in the
- * right context and, where the context is bound to a CPU, on the vector's CPU.
+ * right context and, where the context is bound to a CPU, on the vector's CPU;
+ * and nobody polls a queue any more when ib_free_cq() returns.
  * The module loads if all went well and says what did not.
  */
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/irq.h>
+#include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
@@ -44,6 +47,53 @@ struct try {
 	struct completion all;
 	struct receive receive[RECEIVES];
 };
+
+/*
+ * ib_poll_handler() goes on with its queue after it has called
+ * irq_poll_complete(), from when on irq_poll_disable() does not wait for it. It is
+ * counted, and that part of it takes long.
+ */
+static atomic_t polling;
+
+static int poll_begins(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_inc(&polling);
+	return 0;
+}
+
+static int poll_ends(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	atomic_dec(&polling);
+	return 0;
+}
+
+static int poll_completes(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	mdelay(3);
+	return 0;
+}
+
+static struct kretprobe poll_probe = {
+	.kp.symbol_name = "ib_poll_handler",
+	.entry_handler = poll_begins,
+	.handler = poll_ends,
+	.maxactive = 64,
+};
+
+static struct kretprobe complete_probe = {
+	.kp.symbol_name = "irq_poll_complete",
+	.handler = poll_completes,
+	.maxactive = 64,
+};
+
+static struct kretprobe *probes[] = { &poll_probe, &complete_probe };
+
+static void free_cq(struct ib_cq *cq, int vector)
+{
+	ib_free_cq(cq);
+	if (atomic_read(&polling))
+		FAIL("vector %d: polled after ib_free_cq()", vector);
+}
 
 static void done(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -131,7 +181,7 @@ static void try_all(struct ib_device *dev, struct ib_pd *pd)
 				t->ctx = contexts[c];
 				t->cpu = first_irq ? cpu_of(first_irq + v) : -1;
 				try_one(dev, pd, cq, t);
-				ib_free_cq(cq);
+				free_cq(cq, v);
 				kfree(t);
 			}
 		}
@@ -180,11 +230,18 @@ static struct ib_client client = { .name = "selftest_kcq", .add = add };
 
 static int __init start(void)
 {
-	int ret = ib_register_client(&client);
+	int ret = register_kretprobes(probes, ARRAY_SIZE(probes));
 
 	if (ret)
 		return ret;
-	ib_unregister_client(&client);
+	ret = ib_register_client(&client);
+	if (!ret)
+		ib_unregister_client(&client);
+	unregister_kretprobes(probes, ARRAY_SIZE(probes));
+	if (ret)
+		return ret;
+	if (poll_probe.nmissed || complete_probe.nmissed)
+		FAIL("probes were missed");
 	if (!seen)
 		FAIL("no device %s", device);
 	return failed ? -EINVAL : 0;

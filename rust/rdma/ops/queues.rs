@@ -118,7 +118,8 @@ impl<P: Provider> Ops<P> {
     }
 
     /// A kernel user frees a queue: ib_core is about to end the polling that events start, so they
-    /// must end before. `destroy_cq` follows.
+    /// must end before, and the polling itself, of which ib_core does not see the end. `destroy_cq`
+    /// follows.
     ///
     /// # Safety
     ///
@@ -126,6 +127,9 @@ impl<P: Provider> Ops<P> {
     pub(super) unsafe extern "C" fn pre_destroy_cq(cq: *mut bindings::ib_cq) -> c_int {
         // SAFETY: Created, not yet destroyed.
         unsafe { Cq::<P>::from_raw(cq) }.handle.revoke();
+        // SAFETY: As above. ib_core has set up what polls it, and the handle, through which alone
+        // anybody else starts that, is revoked.
+        unsafe { bindings::xrdma_ib_end_polling(cq) };
         0
     }
 
