@@ -83,13 +83,24 @@ cpu_goes_and_comes_under_load() {
 	for ((i = 0; i < 3; i++)); do hotplug $last 0 && hotplug $last 1 || return 1; done
 	for i in "${pid[@]}"; do wait "$i" || return 1; done
 }
+# Both ends name the vector; no other of theirs counts.
 perftest() { # VECTOR
-	local before after
-	before=$(count x1-comp$1)
-	perf ib_send_bw -e -X $1 -n 200 -s 4096 || return 1
-	after=$(count x1-comp$1)
-	echo "x1-comp$1: $before, then $after"
-	[ "$after" -gt "$before" ]
+	local v d before=() after=()
+	for d in x1 x2; do
+		for ((v = 0; v < possible; v++)); do before+=("$(count $d-comp$v)"); done
+	done
+	perf ib_send_bw -e -X "$1" -n 200 -s 4096 || return 1
+	for d in x1 x2; do
+		for ((v = 0; v < possible; v++)); do after+=("$(count $d-comp$v)"); done
+	done
+	echo "before: ${before[*]}, after: ${after[*]}"
+	for ((v = 0; v < 2 * possible; v++)); do
+		if [ $((v % possible)) = "$1" ]; then
+			[ "${after[v]}" -gt "${before[v]}" ] || return 1
+		else
+			[ "${after[v]}" = "${before[v]}" ] || return 1
+		fi
+	done
 }
 # The connection manager's queue is a kernel user's.
 kernel_user() {
