@@ -9,7 +9,7 @@
 #   make test            host tests, then guest tests on the stock kernel
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
 #   make test-long       what takes longer
-#   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags
+#   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 
 KVER  ?= $(shell uname -r)
@@ -55,8 +55,9 @@ demo:
 bench:
 	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- sh -c \
 		'tools/bench/run --json /mnt/share/bench.json && tools/bench/scale --json /mnt/share/scale.json && \
-		tools/bench/tags --json /mnt/share/tags.json'
-	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json $(BUILD)/bench/tags.json"
+		tools/bench/tags --json /mnt/share/tags.json && tools/bench/events --json /mnt/share/events.json'
+	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json $(BUILD)/bench/tags.json" \
+		"$(BUILD)/bench/events.json"
 
 test test-debug test-long:
 	@tools/vm/check $@
