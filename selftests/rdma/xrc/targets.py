@@ -5,6 +5,8 @@
 several processes that modify one. A killed creator and the domain's last process
 are in xrc.c, too; here are the other ways."""
 import os
+import re
+import subprocess
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
 
@@ -118,6 +120,14 @@ def shown(stage):
         expect_eq(b.state(slot), ERR, 'state')
         b('unqp', slot)
     expect_eq(lines(), [], 'shown')
+    # With its domain: the file's is the same for all, a private one is another.
+    b('xrcd', 1, 0, -1, os.O_CREAT)
+    (one,), (two,), (other,) = b('tgt', 0, 0, 0), client('tgt', 1, 0, 0), b('tgt', 2, 0, 1)
+    out = subprocess.run(['rdma', '-dd', 'res', 'show', 'qp'], stdout=subprocess.PIPE, check=True, text=True).stdout
+    found = [re.search(r'lqpn (\d+) .*XRC_TGT.*xrcd (\d+)', q, re.S) for q in out.split('link ')]
+    domain = {int(m[1]): m[2] for m in found if m}
+    expect_eq(sorted(domain), sorted((one, two, other)), 'targets with a domain')
+    expect(domain[one] == domain[two] != domain[other], f'domains: {domain}')
 
 
 def modified_by_all(stage):
