@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a device can have of XRC objects is had, by number: one more is refused
+ * with ENOMEM, harms nothing, and fits as soon as another went.
+ *
+ *   limits			prints the names of the cases
+ *   limits CASE DEVICE
+ */
+#include <fcntl.h>
+
+#include "check.h"
+
+/* The manual page's numbers; libibverbs cannot be asked for these. */
+enum { DOMAINS = 16384, TARGETS = 65536, USERS = 1024 };
+
+static struct ibv_context *ctx;
+static struct ibv_xrcd *xrcd;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static uint32_t target;
+
+static void *make_domain(void)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+
+	return ibv_open_xrcd(ctx, &attr);
+}
+
+static int drop_domain(void *domain)
+{
+	return ibv_close_xrcd(domain);
+}
+
+static void *make_target(void)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV,
+		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
+		.xrcd = xrcd,
+	};
+
+	return ibv_create_qp_ex(ctx, &attr);
+}
+
+static void *make_view(void)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
+		.qp_num = target,
+		.xrcd = xrcd,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	return ibv_open_qp(ctx, &attr);
+}
+
+static int drop_qp(void *qp)
+{
+	return ibv_destroy_qp(qp);
+}
+
+static void *make_srq(void)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = { .max_wr = 1, .max_sge = 1 },
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_XRCD |
+			     IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = IBV_SRQT_XRC,
+		.xrcd = xrcd,
+		.cq = cq,
+		.pd = pd,
+	};
+
+	return ibv_create_srq_ex(ctx, &attr);
+}
+
+static int drop_srq(void *srq)
+{
+	return ibv_destroy_srq(srq);
+}
+
+static void refused(void *(*make)(void))
+{
+	CHECK(!make() && errno == ENOMEM);
+}
+
+/*
+ * As many as LIMIT, less what others have. A few change hands then, and a
+ * refusal in between must not have counted.
+ */
+static void exhaust(void *(*make)(void), int (*drop)(void *), int limit, int others)
+{
+	void **all = calloc(limit + 1, sizeof(*all));
+	int have = 0, i, round, err;
+
+	CHECK(all);
+	while (have <= limit && (all[have] = make()))
+		have++;
+	err = errno;
+	printf("%d of %d\n", have, limit);
+	CHECK(err == ENOMEM);
+	CHECK(have == limit - others);
+	for (round = 1; round < 4; round++) {
+		refused(make);
+		for (i = 0; i < round; i++)
+			CHECK(!drop(all[i * 7]));
+		for (i = 0; i < round; i++)
+			CHECK((all[i * 7] = make()));
+	}
+	refused(make);
+	while (have--)
+		CHECK(!drop(all[have]));
+	for (i = 0; i < 8; i++)
+		CHECK((all[i] = make()));
+	while (i--)
+		CHECK(!drop(all[i]));
+	free(all);
+}
+
+static void domains(void)
+{
+	/* One was opened for the other cases. */
+	exhaust(make_domain, drop_domain, DOMAINS, 1);
+}
+
+static void users(void)
+{
+	struct ibv_qp *first = make_target();
+
+	CHECK(first);
+	target = first->qp_num;
+	exhaust(make_view, drop_qp, USERS, 1);
+	CHECK(!ibv_destroy_qp(first));
+}
+
+static void targets(void)
+{
+	exhaust(make_target, drop_qp, TARGETS, 0);
+}
+
+static void srqs(void)
+{
+	struct ibv_device_attr attr;
+
+	CHECK(!ibv_query_device(ctx, &attr));
+	exhaust(make_srq, drop_srq, attr.max_srq, 0);
+}
+
+/* A target and its views until there are as many QPs as the device has. */
+static void *make_users(void)
+{
+	void *view = target ? make_view() : NULL;
+	struct ibv_qp *first;
+
+	if (view)
+		return view;
+	first = make_target();
+	if (first)
+		target = first->qp_num;
+	return first;
+}
+
+static void qps(void)
+{
+	struct ibv_device_attr attr;
+
+	CHECK(!ibv_query_device(ctx, &attr));
+	/* QP 1 is one of them. */
+	exhaust(make_users, drop_qp, attr.max_qp, 1);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	int is_long;
+} cases[] = {
+	{ "domains", domains, 0 },
+	{ "users", users, 0 },
+	{ "targets", targets, 1 },
+	{ "srqs", srqs, 1 },
+	{ "qps", qps, 1 },
+};
+
+int main(int argc, char **argv)
+{
+	const char *all = getenv("SELFTEST_LONG");
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (argc == 1) {
+			if (!cases[i].is_long || (all && *all))
+				printf("%s\n", cases[i].name);
+		} else if (argc == 3 && !strcmp(argv[1], cases[i].name)) {
+			ctx = open_device(argv[2]);
+			CHECK((xrcd = make_domain()));
+			CHECK((pd = ibv_alloc_pd(ctx)));
+			CHECK((cq = ibv_create_cq(ctx, 16, NULL, NULL, 0)));
+			cases[i].run();
+			CHECK(!ibv_destroy_cq(cq));
+			CHECK(!ibv_dealloc_pd(pd));
+			CHECK(!ibv_close_xrcd(xrcd));
+			return 0;
+		}
+	}
+	return argc == 1 ? 0 : 2;
+}
