@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Memory of a process that is looked up page by page when it is used. */
 #include <linux/delay.h>
+#include <linux/fs.h>
 #include <linux/irqflags.h>
+#include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
+#include <linux/uaccess.h>
 
 #include "services.h"
 
@@ -26,13 +29,52 @@ void xrdma_mm_drop(struct mm_struct *mm)
 }
 
 /*
+ * Memory of a file system that a process serves (FUSE): a fault lasts as long as
+ * that process likes, FOLL_NOWAIT or not. A page that is read without read-ahead,
+ * or written to while it is written back, is waited for in filemap_fault() and
+ * fuse_page_mkwrite().
+ */
+static bool xrdma_vma_is_served(const struct vm_area_struct *vma)
+{
+	return vma->vm_file &&
+	       file_inode(vma->vm_file)->i_sb->s_magic == FUSE_SUPER_MAGIC;
+}
+
+/*
+ * Holds some of the @n pages from the one with @addr on, as far as they are in one
+ * area; how many, or an errno value. The caller has the lock of @mm.
+ */
+static long xrdma_mm_hold_some(struct mm_struct *mm, unsigned long addr, size_t n,
+			       bool write, struct page **pages, int *locked)
+{
+	struct vm_area_struct *vma;
+	unsigned int flags = FOLL_NOWAIT;
+
+	addr = untagged_addr_remote(mm, addr);
+	vma = vma_lookup(mm, addr);
+	if (!vma)
+		return -EFAULT;
+	if (xrdma_vma_is_served(vma)) {
+		/* Even to mark a shared page dirty may be to wait: it is locked for that. */
+		if (write && (vma->vm_flags & VM_SHARED))
+			return -EFAULT;
+		flags = FOLL_NOFAULT;
+	}
+	if (write)
+		flags |= FOLL_WRITE;
+	n = min(n, (vma->vm_end - addr) >> PAGE_SHIFT);
+	return pin_user_pages_remote(mm, addr, n, flags, pages, locked);
+}
+
+/*
  * mmget_not_zero() and the lock of an address space are inline. Brings @n pages
  * from the one with @addr on in, for writing if @write, and holds them; -EFAULT
  * unless all are there, and when the process has ended. Sleeps, but does not
  * wait for whoever provides a page or is changing the address space, which may
  * depend on a process that never gets there: -EAGAIN then, and pages of files
  * and swap are on their way. A page that userfaultfd guards is not: its monitor
- * is told of faults that wait only.
+ * is told of faults that wait only. Nor is one of a file system that a process
+ * serves: -EFAULT unless it is there, and to write to it.
  */
 int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 		  struct page **pages)
@@ -50,13 +92,9 @@ int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 			ret = -EAGAIN;
 			break;
 		}
-		ret = pin_user_pages_remote(mm,
-					    (addr & PAGE_MASK) +
-						    got * PAGE_SIZE,
-					    n - got,
-					    FOLL_NOWAIT |
-						    (write ? FOLL_WRITE : 0),
-					    pages + got, &locked);
+		ret = xrdma_mm_hold_some(mm,
+					 (addr & PAGE_MASK) + got * PAGE_SIZE,
+					 n - got, write, pages + got, &locked);
 		if (locked)
 			mmap_read_unlock(mm);
 		if (ret <= 0)

@@ -40,9 +40,9 @@ use crate::{
 /// Pages that one access holds at most.
 const MAX_PAGES: usize = 66;
 
-/// How often an access looks for pages that are on their way: some seconds in all. Who provides them
-/// may be a process (FUSE), for which nobody here may wait for ever. For userfaultfd it is in vain:
-/// its monitor is not told of faults that do not wait.
+/// How often an access looks for pages that are on their way: some seconds in all. For userfaultfd it
+/// is in vain: its monitor is not told of faults that do not wait. Files of FUSE are not tried again:
+/// a fault there may wait for ever, so only pages that the process has are used.
 const MAX_TRIES: u32 = 4000;
 
 /// An address space, without its memory.
