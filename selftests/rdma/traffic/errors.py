@@ -142,6 +142,8 @@ def local_key(kind, place, how):
         element = verbs.SGE(src.buf, 64, src.lkey ^ 0xff)
     elif how == 'beyond':
         element = verbs.SGE(src.buf + 4090, 64, src.lkey)
+    elif how == 'gone':
+        src.close()
     fails(conn, conn.send_wr(WR.IBV_WR_SEND, [element]), WCS.IBV_WC_LOC_PROT_ERR)
     expect_eq(get(dst, 64), bytes(64), 'memory')
     conn.close()
@@ -172,10 +174,13 @@ def bad_receive(kind, place, how):
     src, dst = conn.a.mr(64), conn.b.mr(64, 0 if how == 'flags' else LOCAL, pd)
     element = verbs.SGE(dst.buf, 64, dst.lkey ^ (0xff if how == 'key' else 0))
     conn.post_recv(recv_wr([element], wr_id=5))
+    if how == 'gone':
+        dst.close()
     fails(conn, conn.send_wr(WR.IBV_WR_SEND, [sge(src)]), WCS.IBV_WC_REM_OP_ERR)
     rx = poll(conn.recv_cq)[0]
     expect_eq((status_name(rx.status), rx.wr_id), (WCS.IBV_WC_LOC_PROT_ERR.name, 5), 'the receive')
-    expect_eq(get(dst, 64), bytes(64), 'memory')
+    if how != 'gone':
+        expect_eq(get(dst, 64), bytes(64), 'memory')
     conn.close()
 
 
@@ -435,9 +440,9 @@ def main():
             case('write-long', remote, 'write', 'long')
             for op in ('write', 'read', 'atomic'):
                 case(f'qp-access-{op}', qp_access, op)
-            for how in ('key', 'pd', 'beyond'):
+            for how in ('key', 'pd', 'beyond', 'gone'):
                 case(f'lkey-{how}', local_key, how)
-            for how in ('key', 'pd', 'flags'):
+            for how in ('key', 'pd', 'flags', 'gone'):
                 case(f'receive-lkey-{how}', bad_receive, how)
             for fn in (misaligned, zero_length, read_into_readonly, too_long_for_receive, rnr_then_receive,
                        rnr_exceeded, rnr_imm, retry_exceeded, destroyed_peer, flush, reset_and_again, sqd,
