@@ -145,6 +145,8 @@ impl RecvSide {
     fn is_paced(&mut self, qp: &WireQp, now: u64) -> bool {
         let io = &mut self.io;
         if now < io.resume_at {
+            // The timer may have fired for an earlier wait, with this one set meanwhile.
+            qp.pace.start_at(io.resume_at);
             return true;
         }
         if io.waits >= MAX_WAITS || qp.device.tunnel().tx_in_flight() <= TX_LIMIT {
