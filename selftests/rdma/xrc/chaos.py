@@ -253,7 +253,7 @@ def unload():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--seed', type=int, default=int(os.environ.get('SEED') or random.randrange(1 << 31)))
-    parser.add_argument('--seconds', type=int, default=300 if ktap.LONG else 60 if ktap.DEBUG else 8)
+    parser.add_argument('--seconds', type=int, default=300 if ktap.LONG else 30 if ktap.DEBUG else 8)
     options, rest = parser.parse_known_args()
     sys.argv[1:] = rest
 
