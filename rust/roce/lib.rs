@@ -15,7 +15,8 @@
 //!   and for delivery within a host; [`ud`]: datagrams; [`xrc`]: which SRQ;
 //! - [`tm`]: which receive takes a message, by its tag;
 //! - [`psn`], [`opcode`], [`mtu`], [`icrc`], [`status`]: what both share;
-//! - [`window`], [`retry`], [`rnr`]: how much, how often, how long;
+//! - [`window`], [`congestion`], [`retry`], [`rnr`]: how much, how often, how
+//!   long;
 //! - [`event`]: when a completion raises an event.
 //!
 //! The same files build in two worlds: under Kbuild (`--cfg kernel`), and as an
@@ -47,6 +48,7 @@
     )
 )]
 
+pub mod congestion;
 pub mod event;
 pub mod icrc;
 pub mod mtu;

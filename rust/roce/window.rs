@@ -6,6 +6,11 @@
 //! first loss (slow start), then grows by a packet a round, and halves at most
 //! once a round when packets are lost. It only grows while it is what holds
 //! the sender back. A READ counts with the packets of its response.
+//!
+//! When the network marks packets instead of dropping them (ECN), the window
+//! shrinks by as much as marks have been frequent, half of it at most, and comes
+//! back half of the way a round: DCTCP's estimate with DCQCN's fast recovery.
+//! After five such rounds it grows by a packet a round again.
 
 use crate::mtu::Mtu;
 use crate::psn::Psn;
@@ -23,6 +28,15 @@ pub const DEFAULT_MAX_BYTES: u32 = 2 << 20;
 /// sequence space, within which numbers can be compared.
 pub const MAX_PACKETS: u32 = 1 << 20;
 
+/// The estimate of how frequent marks are, when every round has some.
+const MARKS_ALWAYS: u32 = 1 << 10;
+
+/// How fast that estimate follows: by a sixteenth a round.
+const MARKS_SHIFT: u32 = 4;
+
+/// Rounds of fast recovery after marks.
+const FAST_ROUNDS: u8 = 5;
+
 /// A congestion window.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
@@ -36,6 +50,16 @@ pub struct Window {
     limited: bool,
     /// Losses of packets before this one belong to a loss already counted.
     recover: Option<Psn>,
+    /// How frequent marks are, up to [`MARKS_ALWAYS`].
+    marks: u32,
+    /// Marks of packets before this one belong to a round already counted.
+    marked: Option<Psn>,
+    /// A round without marks ends here; as long as there is one to remember.
+    round: Option<Psn>,
+    /// Fast recovery leads back to this many packets.
+    target: u32,
+    /// Rounds of fast recovery that are left.
+    fast_rounds: u8,
 }
 
 impl Default for Window {
@@ -60,6 +84,12 @@ impl Window {
             credit: 0,
             limited: false,
             recover: None,
+            // The first ones are taken seriously.
+            marks: MARKS_ALWAYS,
+            marked: None,
+            round: None,
+            target: 0,
+            fast_rounds: 0,
         }
     }
 
@@ -78,6 +108,9 @@ impl Window {
     /// `count` packets were acknowledged, all before `una`.
     #[inline]
     pub fn on_ack(&mut self, count: u32, una: Psn) {
+        if self.round.is_some_and(|end| !una.is_before(end)) {
+            self.end_round(una);
+        }
         if let Some(recover) = self.recover {
             if !una.is_before(recover) {
                 self.recover = None;
@@ -86,7 +119,10 @@ impl Window {
                 return;
             }
         }
-        if !self.limited || self.packets >= self.max {
+        if !self.limited
+            || self.packets >= self.max
+            || self.marked.is_some_and(|end| una.is_before(end))
+        {
             return;
         }
         self.credit = self.credit.saturating_add(count);
@@ -112,9 +148,51 @@ impl Window {
             }
         }
         self.recover = Some(sent);
+        self.fast_rounds = 0;
         self.threshold = (self.packets >> 1).max(MIN_PACKETS).min(self.max);
         self.packets = self.threshold;
         self.credit = 0;
+    }
+
+    /// The network marked packets as having met congestion, while everything
+    /// from `una` to `sent` was in flight. Acts once a round.
+    pub fn on_mark(&mut self, una: Psn, sent: Psn) {
+        if self.marked.is_some_and(|end| una.is_before(end)) {
+            return;
+        }
+        let missing = MARKS_ALWAYS.saturating_sub(self.marks);
+        self.marks = self.marks.saturating_add(missing >> MARKS_SHIFT);
+        // At most 2^20 packets by 2^10.
+        let cut = (self.packets.saturating_mul(self.marks) >> 11).max(1);
+        self.target = self.packets;
+        self.fast_rounds = FAST_ROUNDS;
+        self.packets = self
+            .packets
+            .saturating_sub(cut)
+            .max(MIN_PACKETS)
+            .min(self.max);
+        self.threshold = self.packets;
+        self.credit = 0;
+        self.marked = Some(sent);
+        // What is sent from now on shows whether that was enough.
+        self.round = Some(sent.add(self.packets));
+    }
+
+    /// A round without marks has ended at `una`.
+    fn end_round(&mut self, una: Psn) {
+        self.marks = self.marks.saturating_sub(self.marks >> MARKS_SHIFT);
+        if self.marks < 1 << MARKS_SHIFT {
+            self.marks = 0;
+        }
+        if self.fast_rounds != 0 {
+            self.fast_rounds = self.fast_rounds.wrapping_sub(1);
+            let way = self.target.saturating_sub(self.packets);
+            self.packets = self.packets.saturating_add(way.div_ceil(2)).min(self.max);
+            self.threshold = self.packets;
+        }
+        let more = self.fast_rounds != 0 || self.marks != 0;
+        self.round = more.then(|| una.add(self.packets));
+        self.marked = None;
     }
 
     /// Nothing was heard for a whole timeout: start small again.
@@ -189,6 +267,79 @@ mod tests {
         assert_eq!(w.packets(), 256);
         w.on_loss(Psn::new(una + 1), Psn::new(700));
         assert_eq!(w.packets(), 256);
+    }
+
+    /// A window of 512, marked at 1000 with all of it in flight.
+    fn marked() -> Window {
+        let mut w = grown(7);
+        assert_eq!(w.packets(), 512);
+        w.on_mark(Psn::new(1000), Psn::new(1512));
+        w
+    }
+
+    #[test]
+    fn marks_halve_once_a_round_then_it_comes_back() {
+        let mut w = marked();
+        assert_eq!(w.packets(), 256);
+        w.on_mark(Psn::new(1001), Psn::new(1600));
+        w.on_ack(511, Psn::new(1511));
+        w.on_ack(1, Psn::new(1767));
+        assert_eq!(w.packets(), 256, "the same round, and the next");
+        let mut una = 1768;
+        for expect in [384, 448, 480, 496, 504, 504] {
+            w.on_ack(1, Psn::new(una));
+            assert_eq!(w.packets(), expect);
+            w.on_ack(1, Psn::new(una + w.packets() - 1));
+            assert_eq!(w.packets(), expect);
+            una += w.packets();
+        }
+        // From there a packet a round.
+        w.on_limited();
+        w.on_ack(600, Psn::new(una));
+        assert_eq!(w.packets(), 505);
+    }
+
+    #[test]
+    fn constant_marks_go_down_to_the_minimum() {
+        let mut w = grown(7);
+        let mut una = 0;
+        for _ in 0..20 {
+            w.on_mark(Psn::new(una), Psn::new(una + w.packets()));
+            una += w.packets();
+        }
+        assert_eq!(w.packets(), MIN_PACKETS);
+        // Back to more without marks.
+        for _ in 0..100 {
+            w.on_limited();
+            una += w.packets();
+            w.on_ack(w.packets(), Psn::new(una));
+        }
+        assert!(w.packets() > 90 && w.packets() <= 110, "{}", w.packets());
+    }
+
+    #[test]
+    fn rare_marks_cost_little() {
+        let mut w = marked();
+        let mut una = 1512;
+        for _ in 0..100 {
+            w.on_ack(1, Psn::new(una));
+            una += w.packets() + 1;
+        }
+        assert_eq!(w.round, None, "forgotten");
+        let before = w.packets();
+        w.on_mark(Psn::new(una), Psn::new(una + before));
+        assert!(w.packets() < before && w.packets() > before * 9 / 10);
+    }
+
+    #[test]
+    fn a_loss_ends_fast_recovery() {
+        let mut w = marked();
+        w.on_loss(Psn::new(1100), Psn::new(1512));
+        assert_eq!(w.packets(), 128);
+        for una in [1512, 2000, 3000] {
+            w.on_ack(1, Psn::new(una));
+        }
+        assert_eq!(w.packets(), 128);
     }
 
     #[test]

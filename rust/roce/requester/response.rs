@@ -59,6 +59,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
+    /// Packets of this connection met congestion: fewer are sent at a time.
+    pub fn on_congestion(&mut self) {
+        // With nothing in flight the window was not the cause.
+        if self.state == State::Ready && self.config.service.is_reliable() && self.in_flight() {
+            self.window.on_mark(self.una, self.max);
+        }
+    }
+
     fn ignore(&mut self) {
         self.stats.ignored = self.stats.ignored.wrapping_add(1);
     }

@@ -203,6 +203,10 @@ impl Sim {
                 {
                     node.requester.handle_timeout(self.now, &mut node.send);
                 }
+                // Marks may come at any time, and only cost time.
+                if self.rng.below(64) == 0 {
+                    node.requester.on_congestion();
+                }
             }
         }
         panic!("too many steps");

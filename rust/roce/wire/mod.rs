@@ -9,6 +9,7 @@
 pub mod aeth;
 pub mod atomiceth;
 pub mod bth;
+pub mod cnp;
 pub mod deth;
 pub mod feth;
 pub mod header_buf;
@@ -21,6 +22,7 @@ pub mod xrceth;
 pub use aeth::{Aeth, NakCode, Syndrome};
 pub use atomiceth::{AtomicAckEth, AtomicEth};
 pub use bth::Bth;
+pub use cnp::Cnp;
 pub use deth::Deth;
 pub use feth::Feth;
 pub use header_buf::HeaderBuf;

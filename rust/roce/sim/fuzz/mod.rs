@@ -192,7 +192,12 @@ impl Target<'_> {
                 self.requester.set_draining(input.u8() & 1 != 0);
             }
             28 => self.drain_responses(input.u8()),
-            29 => self.responder.end_of_run(&mut self.env),
+            29 => {
+                self.responder.end_of_run(&mut self.env);
+                if input.u8() & 1 != 0 {
+                    self.requester.on_congestion();
+                }
+            }
             30 => match input.u8() % 8 {
                 0 => self.requester.flush(&mut self.env),
                 1 => self.requester.fail(WcStatus::GeneralErr, &mut self.env),

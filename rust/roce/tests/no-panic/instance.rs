@@ -6,6 +6,7 @@
 
 #![no_std]
 
+use roce::congestion::{Brake, Notifier};
 use roce::icrc::{self, Crc32};
 use roce::requester::{
     LocalError, LocalMessage, LocalOk, QueueFull, Requester, RequesterConfig, RequesterEnv,
@@ -18,7 +19,7 @@ use roce::responder::{
 use roce::status::{Fault, WcStatus};
 use roce::tm::{AddError, Entry, Key, Matcher, Message, Rvh, Tmh, WrongCount};
 use roce::ud::{Datagram, UdError, UdMessage};
-use roce::wire::{HeaderBuf, Packet, ParseError};
+use roce::wire::{Cnp, HeaderBuf, Packet, ParseError};
 
 type Sender = Requester<&'static mut [Wqe]>;
 type Tags = Matcher<&'static mut [Entry], &'static mut [u32]>;
@@ -172,6 +173,23 @@ pub fn send_response(r: &mut Sender, p: &Packet<'_>, now: u64, env: &mut Opaque)
 pub fn send_timeout(r: &mut Sender, now: u64, env: &mut Opaque) -> Option<u64> {
     r.handle_timeout(now, env);
     r.next_deadline()
+}
+
+#[inline(never)]
+pub fn send_congestion(r: &mut Sender) {
+    r.on_congestion()
+}
+
+#[inline(never)]
+pub fn congestion(n: &mut Notifier, b: &mut Brake, now: u64) -> (bool, Option<u64>) {
+    b.on_notified();
+    b.on_burst(now);
+    (n.on_marked(now), b.wait(now))
+}
+
+#[inline(never)]
+pub fn cnp(bytes: &[u8]) -> Option<HeaderBuf> {
+    Cnp::parse(bytes).map(|cnp| cnp.emit())
 }
 
 #[inline(never)]

@@ -101,3 +101,29 @@ fn queue_is_full_at_its_depth() {
     h.ack(30);
     assert_eq!(h.requester.room(), 31);
 }
+
+#[test]
+fn congestion_halves_what_is_in_flight() {
+    let mut h = Host::rc();
+    h.requester.on_congestion();
+    h.post(SendOp::Write, 256 * 200);
+    assert_eq!(h.numbers().len(), 64, "nothing was in flight");
+    h.requester.on_congestion();
+    h.requester.on_congestion();
+    h.ack(31);
+    assert_eq!(h.numbers(), []);
+    h.ack(63);
+    // From there it grows as ever.
+    assert_eq!(h.numbers().len(), 33);
+    assert_eq!(h.requester.stats().retransmitted, 0);
+}
+
+#[test]
+fn congestion_of_an_unreliable_connection_is_no_matter() {
+    let mut c = config();
+    c.service = Service::Uc;
+    let mut h = Host::with(&c);
+    h.requester.on_congestion();
+    h.post(SendOp::Write, 256 * 200);
+    assert_eq!(h.numbers().len(), 200);
+}
