@@ -131,6 +131,14 @@ impl Route {
         to_result(unsafe { bindings::xrdma_route_resolve(self.tunnel.as_raw(), &mut self.raw) })
     }
 
+    /// The ECN field of packets that are allocated from now on, 0 to 3 (RFC 3168). The route stays
+    /// the same: it does not depend on it.
+    #[inline]
+    pub fn set_ecn(&mut self, ecn: u8) {
+        let tos = &mut self.raw.flow.tos;
+        *tos = *tos & !3 | ecn & 3;
+    }
+
     /// The largest IP packet that passes, bytes; 0 without a route. Larger ones are dropped.
     pub fn mtu(&self) -> u32 {
         // SAFETY: By the type invariant.
