@@ -61,6 +61,12 @@ counters! {
     LocalBytes = c"local_bytes",
     /// XRC packets with an SRQ number that is unknown or of another domain.
     XrcViolation = c"xrc_srq_err",
+    /// Packets of connections that came marked as having met congestion (ECN).
+    EcnMarked = c"np_ecn_marked_roce_packets",
+    /// Congestion notification packets sent.
+    CnpSent = c"np_cnp_sent",
+    /// Congestion notification packets that a queue pair took notice of.
+    CnpHandled = c"rp_cnp_handled",
     /// Completion queues that overflowed.
     CqOverrun = c"cq_overruns",
 }

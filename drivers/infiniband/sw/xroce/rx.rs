@@ -7,7 +7,7 @@ use crate::qp::state::QpKind;
 use crate::{mcast, tables, tx};
 use roce::opcode::Transport;
 use roce::ud::{pkey_matches, GSI_QPN};
-use roce::wire::{split_icrc, Packet};
+use roce::wire::{split_icrc, Cnp, Packet};
 
 /// The only partition: the default one, with full membership.
 pub(crate) const PKEY: u16 = 0xffff;
@@ -48,8 +48,19 @@ struct Arrived {
     ns: NamespaceId,
     skb: RxSkb,
     dest_qpn: u32,
-    transport: Transport,
-    is_response: bool,
+    class: Class,
+}
+
+/// What kind of packet it is.
+#[derive(Clone, Copy)]
+enum Class {
+    /// Part of a message, or an answer.
+    Message {
+        transport: Transport,
+        is_response: bool,
+    },
+    /// The peer's host tells that packets of ours met congestion.
+    Cnp,
 }
 
 impl Arrived {
@@ -61,9 +72,16 @@ impl Arrived {
             report_icrc(ns, &skb);
             return Err((skb, Counter::BadIcrc));
         }
-        let (dest_qpn, opcode, pkey) = match Packet::parse(covered) {
-            Ok(packet) => (packet.bth.dest_qpn, packet.opcode, packet.bth.pkey),
-            Err(_) => return Err((skb, Counter::Malformed)),
+        let (dest_qpn, pkey, class) = if let Some(cnp) = Cnp::parse(covered) {
+            (cnp.dest_qpn, cnp.pkey, Class::Cnp)
+        } else if let Ok(packet) = Packet::parse(covered) {
+            let class = Class::Message {
+                transport: packet.opcode.transport,
+                is_response: packet.opcode.is_response(),
+            };
+            (packet.bth.dest_qpn, packet.bth.pkey, class)
+        } else {
+            return Err((skb, Counter::Malformed));
         };
         if !pkey_matches(pkey, PKEY) {
             return Err((skb, Counter::Unknown));
@@ -72,8 +90,7 @@ impl Arrived {
             ns,
             skb,
             dest_qpn,
-            transport: opcode.transport,
-            is_response: opcode.is_response(),
+            class,
         })
     }
 
@@ -95,12 +112,23 @@ impl Arrived {
 
     /// Hands the packet to `qp`, if it may have it. The owner of the side checks the addresses.
     fn deliver(self, qp: &WireQp) {
-        let fits = match self.transport {
-            Transport::Rc => qp.kind == QpKind::Rc,
-            Transport::Uc => qp.kind == QpKind::Uc,
-            Transport::Ud => qp.kind.is_datagram(),
-            Transport::Xrc if self.is_response => qp.kind == QpKind::XrcIni,
-            Transport::Xrc => qp.kind == QpKind::XrcTgt,
+        let (fits, is_response) = match self.class {
+            Class::Message {
+                transport,
+                is_response,
+            } => {
+                let fits = match transport {
+                    Transport::Rc => qp.kind == QpKind::Rc,
+                    Transport::Uc => qp.kind == QpKind::Uc,
+                    Transport::Ud => qp.kind.is_datagram(),
+                    Transport::Xrc if is_response => qp.kind == QpKind::XrcIni,
+                    Transport::Xrc => qp.kind == QpKind::XrcTgt,
+                };
+                (fits, is_response)
+            }
+            // Packets of others are not marked as ECN capable. An XRC target has only answers to
+            // slow down.
+            Class::Cnp => (qp.kind.is_reliable(), qp.kind != QpKind::XrcTgt),
         };
         if !fits || qp.ns() != self.ns {
             qp.device.count(Counter::Unknown, 1);
@@ -109,7 +137,7 @@ impl Arrived {
         qp.device.count(Counter::ReceivedPackets, 1);
         qp.device
             .count(Counter::ReceivedBytes, self.skb.payload().len() as u64);
-        if self.is_response {
+        if is_response {
             qp.response(self.skb);
         } else {
             qp.request(self.skb);

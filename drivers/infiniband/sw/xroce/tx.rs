@@ -3,6 +3,9 @@
 //! Building packets and the way they leave.
 
 use crate::prelude::*;
+use crate::rx::PKEY;
+use roce::congestion;
+use roce::wire::Cnp;
 
 /// Bytes of the invariant CRC at the end of each packet.
 pub(crate) const ICRC_LEN: usize = 4;
@@ -116,6 +119,22 @@ pub(crate) fn build(
     // Headers of ours always have an ICRC.
     skb.set_icrc(crc.unwrap_or(0));
     Ok(skb)
+}
+
+/// Tells the peer's queue pair `dest_qpn` that packets of its met congestion. What cannot be sent is
+/// not: the next marked packet tries again. Softirq or process context.
+pub(crate) fn notice(tunnel: &Tunnel, path: &mut Path, dest_qpn: u32) -> Option<TxSkb> {
+    let cnp = Cnp {
+        pkey: PKEY,
+        dest_qpn,
+    };
+    let ecn = path.av().tos;
+    let route = path.route(tunnel).ok()?;
+    // It is there to relieve the network, so it is not to be marked itself.
+    route.set_ecn(congestion::NOT_ECT);
+    let built = build(route, cnp.emit().as_slice(), 0, 0, |_| Ok(()));
+    route.set_ecn(ecn);
+    built.ok()
 }
 
 /// The kernel's CRC-32, for [`roce::icrc`].

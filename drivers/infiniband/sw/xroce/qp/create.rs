@@ -425,6 +425,7 @@ fn build(
             pd: id.pd.map_or(0, |pd| pd.id()),
             wire_pd: id.pd.map(|pd| pd.wire().clone()),
             peer_sleeps: Atomic::new(0),
+            congested: Atomic::new(0),
             domain: id.domain,
             sq_sig_all: id.sq_sig_all,
             user: id.user,

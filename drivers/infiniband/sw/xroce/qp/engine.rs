@@ -18,7 +18,7 @@ use super::send::SendSide;
 use crate::prelude::*;
 use crate::tables;
 use crate::tx::Av;
-use roce::wire::{split_icrc, Packet};
+use roce::wire::{split_icrc, Cnp, Packet};
 
 /// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
 /// bring new input as fast as this one handles it.
@@ -259,14 +259,26 @@ pub(crate) fn take_packets(
     true
 }
 
-/// Headers and payload of a verified packet of the connection `av`; one of another is counted, and
-/// taken for none.
-pub(crate) fn parse_from<'a>(qp: &WireQp, av: &Av, skb: &'a RxSkb) -> Option<Packet<'a>> {
+/// A verified packet of a connection.
+pub(crate) enum FromPeer<'a> {
+    /// Headers and payload.
+    Packet(Packet<'a>),
+    /// Packets of ours met congestion.
+    Cnp,
+}
+
+/// A verified packet of the connection `av`; one of another is counted, and taken for none.
+pub(crate) fn parse_from<'a>(qp: &WireQp, av: &Av, skb: &'a RxSkb) -> Option<FromPeer<'a>> {
     if skb.src() != av.dst || skb.dst() != av.src {
         qp.device.count(Counter::Unknown, 1);
         return None;
     }
-    parse(skb)
+    let (covered, _) = split_icrc(skb.payload())?;
+    if Cnp::parse(covered).is_some() {
+        qp.device.count(Counter::CnpHandled, 1);
+        return Some(FromPeer::Cnp);
+    }
+    Packet::parse(covered).ok().map(FromPeer::Packet)
 }
 
 /// Headers and payload of a verified packet.

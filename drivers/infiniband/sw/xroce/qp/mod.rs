@@ -57,6 +57,8 @@ pub(crate) struct WireQp {
     pub(crate) wire_pd: Option<Arc<WirePd>>,
     /// A peer on this host uses memory that is not pinned.
     pub(crate) peer_sleeps: Atomic<u32>,
+    /// Not 0: the peer told of congestion, and the receive direction has not looked yet.
+    pub(crate) congested: Atomic<u32>,
     /// Number of its XRC domain (XRC_TGT).
     pub(crate) domain: Option<u64>,
     /// Every send work request completes with a completion.

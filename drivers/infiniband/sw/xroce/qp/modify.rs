@@ -24,6 +24,7 @@ use rdma::qp::{
     QpAttrMask as Mask,
     QpType, //
 };
+use roce::congestion;
 use roce::mtu::Mtu;
 use roce::psn::Psn;
 use roce::requester::{
@@ -257,7 +258,15 @@ fn access_of(flags: u32) -> Access {
 }
 
 fn address(wire: &WireQp, attr: &QpAttr) -> Result<Av> {
-    ah::address(&attr.ah, wire.qpn, attr.dest_qp_num)
+    let mut av = ah::address(&attr.ah, wire.qpn, attr.dest_qp_num)?;
+    // Who is slowed down by marks says so; an unreliable connection has no window.
+    let ecn = if wire.kind.is_reliable() {
+        congestion::ECT0
+    } else {
+        congestion::NOT_ECT
+    };
+    av.tos = congestion::with_ecn(av.tos, ecn);
+    Ok(av)
 }
 
 fn mtu(attr: &QpAttr) -> Result<Mtu> {

@@ -9,13 +9,14 @@ mod io;
 pub(crate) use self::addressing::remote_pd;
 pub(crate) use self::env::RecvEnv;
 pub(crate) use self::io::{Current, RecvIo, RecvQueue};
-use super::engine::{parse_from, take_packets, Budget};
+use super::engine::{parse_from, take_packets, Budget, FromPeer};
 use super::request::{filled, MAX_SGE};
 use super::QpKind;
 use crate::prelude::*;
 use crate::tm::receive as tags;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{mr, ud, wr};
+use roce::congestion::{self, Notifier};
 use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
 
 /// Receives that one run flushes at most.
@@ -25,6 +26,8 @@ const FLUSH_BURST: u32 = 128;
 pub(crate) struct RecvSide {
     pub(crate) responder: Responder<KVVec<Resource>>,
     pub(crate) path: Path,
+    /// When the peer is told that its requests met congestion.
+    notifier: Notifier,
     pub(crate) io: RecvIo,
 }
 
@@ -50,6 +53,7 @@ impl RecvSide {
         Ok(RecvSide {
             responder: Responder::new(filled(resources as usize)?),
             path: Path::default(),
+            notifier: Notifier::default(),
             io: RecvIo::new(queue, max_sge)?,
         })
     }
@@ -75,6 +79,7 @@ impl RecvSide {
             responder,
             path,
             io,
+            ..
         } = self;
         let env = RecvEnv {
             qp,
@@ -130,9 +135,17 @@ impl RecvSide {
 
     /// Handles one request packet, which was verified.
     fn request(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
-        let Some(packet) = parse_from(qp, self.path.av(), skb) else {
-            return;
+        let packet = match parse_from(qp, self.path.av(), skb) {
+            Some(FromPeer::Packet(packet)) => packet,
+            Some(FromPeer::Cnp) => {
+                qp.congested.store(1, Relaxed);
+                return;
+            }
+            None => return,
         };
+        if congestion::is_marked(skb.tos()) {
+            self.notify(qp, now);
+        }
         let (responder, mut env) = self.split(qp);
         if qp.tags().is_some() {
             env.source = tags::source(&packet);
@@ -140,13 +153,36 @@ impl RecvSide {
         responder.handle_request(&packet, now, &mut env);
     }
 
-    /// Whether READ data wait for the queues of the host: no ACK of the peer paces them, and a whole
-    /// READ may be asked for at once. If so, a timer runs this side again.
+    /// A request came marked.
+    fn notify(&mut self, qp: &WireQp, now: u64) {
+        qp.device.count(Counter::EcnMarked, 1);
+        if !self.notifier.on_marked(now) {
+            return;
+        }
+        let dest_qpn = self.responder.dest_qpn();
+        if let Some(skb) = tx::notice(qp.device.tunnel(), &mut self.path, dest_qpn) {
+            qp.device.count(Counter::CnpSent, 1);
+            self.io.replies.push(skb);
+            self.io.reply_count = self.io.reply_count.wrapping_add(1);
+        }
+    }
+
+    /// Whether READ data wait, for the network or for the queues of the host: no ACK of the peer paces
+    /// them, and a whole READ may be asked for at once. If so, a timer runs this side again.
     fn is_paced(&mut self, qp: &WireQp, now: u64) -> bool {
         let io = &mut self.io;
+        if qp.congested.load(Relaxed) != 0 {
+            qp.congested.store(0, Relaxed);
+            io.brake.on_notified();
+        }
         if now < io.resume_at {
             // The timer may have fired for an earlier wait, with this one set meanwhile.
             qp.pace.start_at(io.resume_at);
+            return true;
+        }
+        if let Some(until) = io.brake.wait(now) {
+            io.resume_at = until;
+            qp.pace.start_at(until);
             return true;
         }
         if io.waits >= MAX_WAITS || qp.device.tunnel().tx_in_flight() <= TX_LIMIT {
@@ -161,9 +197,19 @@ impl RecvSide {
 
     /// Sends READ responses. True when some are left for another run.
     fn stream(&mut self, qp: &WireQp, now: u64) -> bool {
-        if self.responder.has_response() && self.is_paced(qp, now) {
+        if !self.responder.has_response() {
+            return self.burst(qp, now);
+        }
+        if self.is_paced(qp, now) {
             return false;
         }
+        let more = self.burst(qp, now);
+        self.io.brake.on_burst(now);
+        more
+    }
+
+    /// Sends the READ responses of one run. True when some are left.
+    fn burst(&mut self, qp: &WireQp, now: u64) -> bool {
         let mut budget = Budget::new();
         while let Some(response) = self.responder.poll_response(now) {
             match self.build(qp, &response) {

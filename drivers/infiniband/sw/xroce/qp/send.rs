@@ -5,13 +5,15 @@
 mod io;
 
 pub(crate) use self::io::{complete, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
-use super::engine::{parse_from, take_packets, Budget};
+use super::engine::{parse_from, take_packets, Budget, FromPeer};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
 use crate::prelude::*;
 use crate::tm::rendezvous;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{limits, local, ud};
+use roce::congestion::{self, Notifier};
+use roce::opcode::Family;
 use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
 
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
@@ -35,6 +37,8 @@ pub(crate) struct SendSide {
     /// QP number of the peer.
     pub(crate) dest_qpn: u32,
     pub(crate) path: Path,
+    /// When the peer is told that its answers met congestion.
+    notifier: Notifier,
     pub(crate) io: SendIo,
 }
 
@@ -64,6 +68,7 @@ impl SendSide {
             requester: Requester::new(filled(slots)?),
             dest_qpn: 0,
             path: Path::default(),
+            notifier: Notifier::default(),
             io: SendIo::new(queue, device, slots, max_sge, max_inline)?,
         })
     }
@@ -144,14 +149,46 @@ impl SendSide {
 
     /// Handles one response packet, which was verified.
     fn response(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
-        let Some(packet) = parse_from(qp, self.path.av(), skb) else {
-            return;
+        let packet = match parse_from(qp, self.path.av(), skb) {
+            Some(FromPeer::Packet(packet)) => packet,
+            Some(FromPeer::Cnp) => {
+                self.requester.on_congestion();
+                qp.congested.store(1, Relaxed);
+                return;
+            }
+            None => return,
         };
+        if congestion::is_marked(skb.tos()) {
+            // What a READ asks for at a time is bounded by the window.
+            if packet.opcode.family() == Family::ReadResponse {
+                self.requester.on_congestion();
+            }
+            self.notify(qp, now);
+        }
         let mut env = SendEnv {
             qp,
             io: &mut self.io,
         };
         self.requester.handle_response(&packet, now, &mut env);
+    }
+
+    /// An answer came marked.
+    fn notify(&mut self, qp: &WireQp, now: u64) {
+        qp.device.count(Counter::EcnMarked, 1);
+        if !self.notifier.on_marked(now) {
+            return;
+        }
+        let Some(skb) = tx::notice(qp.device.tunnel(), &mut self.path, self.dest_qpn) else {
+            return;
+        };
+        let mut batch = TxBatch::new();
+        batch.push(skb);
+        qp.device.count(Counter::CnpSent, 1);
+        qp.device.count(Counter::SentPackets, 1);
+        let dropped = batch.flush();
+        if dropped > 0 {
+            qp.device.count(Counter::SendError, u64::from(dropped));
+        }
     }
 
     /// Builds and sends packets until the requester has none, or the budget is spent.

@@ -9,6 +9,7 @@ use crate::prelude::*;
 use crate::srq::Taken;
 use crate::tm::receive::{self as tags, Source, Tagged};
 use crate::wr;
+use roce::congestion::Brake;
 use roce::responder::{ReceiveError, ResponderStats};
 
 /// Where receive work requests come from.
@@ -57,6 +58,8 @@ pub(crate) struct RecvIo {
     pub(super) resume_at: u64,
     /// How often they have waited so far.
     pub(super) waits: u32,
+    /// Slows READ data down when the network is congested.
+    pub(super) brake: Brake,
     /// Number of the answers.
     pub(super) reply_count: u32,
     /// What was counted already.
@@ -91,6 +94,7 @@ impl RecvIo {
             replies: TxBatch::new(),
             resume_at: 0,
             waits: 0,
+            brake: Brake::default(),
             reply_count: 0,
             seen: ResponderStats::default(),
             failed: false,
@@ -248,6 +252,7 @@ impl RecvIo {
         self.local_token = 0;
         self.resume_at = 0;
         self.waits = 0;
+        self.brake = Brake::default();
     }
 }
 
