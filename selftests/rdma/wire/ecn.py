@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=180
+"""ECN: connections that have a window send as ECN capable; marked packets are
+answered with congestion notification packets, and these slow their sender down.
+
+How often a sender asks for acknowledgements shows how small its window is."""
+import os
+import socket
+import struct
+import sys
+import time
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+
+import ktap
+import net
+import traffic
+import verbs
+import wire
+from ktap import expect, expect_eq
+
+CNP, ECT0, CE = 0x81, 2, 3
+WRITES = range(0x06, 0x0c)
+SO_RCVBUFFORCE, ETH_P_ALL, PACKET_OUTGOING = 33, 3, 4
+MARKED, SENT, HANDLED = 'np_ecn_marked_roce_packets', 'np_cnp_sent', 'rp_cnp_handled'
+
+
+class Packet:
+    """A RoCEv2 packet as it passed e1, from the outside."""
+
+    def __init__(self, frame, outgoing):
+        v6 = frame[12:14] == b'\x86\xdd'
+        ip = frame[14:]
+        self.out = outgoing
+        self.ecn = (ip[1] >> 4 if v6 else ip[1]) & 3
+        self.udp = ip[40:] if v6 else ip[20:]
+        self.opcode, _, _, qpn, psn = struct.unpack('!BBHII', self.udp[8:20])
+        self.becn, self.qpn = bool(qpn & 1 << 30), qpn & 0xffffff
+        self.ask = bool(psn & 1 << 31)
+
+
+class Tap:
+    """All RoCEv2 packets of e1, in both directions."""
+
+    def __init__(self):
+        here = os.open('/proc/self/ns/net', os.O_RDONLY)
+        there = os.open('/run/netns/h1', os.O_RDONLY)
+        os.setns(there, wire.CLONE_NEWNET)
+        try:
+            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+            self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+            self.socket.bind(('e1', ETH_P_ALL))
+        finally:
+            os.setns(here, wire.CLONE_NEWNET)
+            os.close(here)
+            os.close(there)
+        self.socket.setblocking(False)
+
+    def packets(self):
+        """Those that have passed since the last call."""
+        got = []
+        while True:
+            try:
+                frame, where = self.socket.recvfrom(128)
+            except BlockingIOError:
+                return got
+            at = {b'\x08\x00': 34, b'\x86\xdd': 54}.get(frame[12:14])
+            if at and len(frame) >= at + 20 and frame[at + 2:at + 4] == struct.pack('!H', wire.PORT):
+                got.append(Packet(frame, where[2] == PACKET_OUTGOING))
+
+
+def mark(percent):
+    """h2's end marks so much of what it sends; what it must not mark, it drops."""
+    if percent:
+        net.sh(f'plain_link h2 e2; netem h2 e2 loss {percent}% ecn')
+    else:
+        net.sh('tc qdisc del dev e2 root', host='h2')
+
+
+class Rise:
+    """How much counters of both devices have risen."""
+
+    def __init__(self):
+        self.before = {d: net.counters(d) for d in ('x1', 'x2')}
+
+    def __call__(self, dev, name):
+        return net.counters(dev)[name] - self.before[dev][name]
+
+
+def asked(packets, opcodes):
+    """The share of packets of the second half that asked for an acknowledgement."""
+    half = [p.ask for p in packets if not p.out and p.opcode & 0x1f in opcodes]
+    half = half[len(half) // 2:]
+    return sum(half) / len(half)
+
+
+def patient(kind, a, b, version=4):
+    """A connection that repeats nothing because this machine was busy."""
+    return {'rc': verbs.Rc, 'xrc': verbs.Xrc}[kind](traffic.node(a, version), traffic.node(b, version), timeout=20)
+
+
+def writes(kind, version):
+    """x2 writes to x1: unmarked, marked, unmarked again."""
+    conn = patient(kind, 'x2', 'x1', version)
+    length = 3 << 20
+    traffic.write(conn, length)
+    tap, rise = Tap(), Rise()
+    traffic.write(conn, length)
+    before = tap.packets()
+    expect_eq({p.ecn for p in before}, {ECT0}, 'ECN of an unmarked connection')
+    expect(asked(before, WRITES) < 0.1, f'asks {asked(before, WRITES)} without marks')
+    expect_eq((rise('x1', MARKED), rise('x1', SENT), rise('x2', HANDLED)), (0, 0, 0), 'counters')
+
+    mark(100)
+    try:
+        start = time.monotonic()
+        traffic.write(conn, length)
+        seconds = time.monotonic() - start
+    finally:
+        mark(0)
+    during = tap.packets()
+    notices = [p for p in during if p.opcode == CNP]
+    expect_eq({p.ecn for p in during if not p.out}, {CE}, 'ECN of what x1 got')
+    expect(notices, 'no notification')
+    expect_eq({(p.out, p.ecn, p.becn, p.qpn, len(p.udp)) for p in notices},
+              {(True, 0, True, conn.send_qp.qp_num, 8 + 28 + 4)}, 'notifications')
+    # Not more often than every 50 us.
+    expect(len(notices) <= seconds / 50e-6 + 1, f'{len(notices)} notifications in {seconds} s')
+    expect_eq(rise('x1', SENT), len(notices), 'notifications sent')
+    expect_eq(rise('x2', HANDLED), len(notices), 'notifications handled')
+    expect_eq(rise('x1', MARKED), sum(not p.out for p in during), 'marked packets')
+    expect(asked(during, WRITES) > 0.9, f'asks only {asked(during, WRITES)} with marks')
+
+    traffic.write(conn, length)
+    traffic.write(conn, length)
+    after = tap.packets()
+    expect_eq({p.opcode for p in after if p.opcode == CNP}, set(), 'notifications afterwards')
+    expect(asked(after, WRITES) < 0.25, f'asks {asked(after, WRITES)} after marks')
+    expect_eq((rise('x2', 'retransmits'), rise('x1', 'rcvd_icrc_err')), (0, 0), 'losses')
+    conn.close()
+
+
+def reads(kind):
+    """x1 reads from x2, whose responses are marked: both ends slow down."""
+    conn = patient(kind, 'x1', 'x2')
+    traffic.read(conn, 1 << 20)
+    tap, rise = Tap(), Rise()
+    mark(100)
+    try:
+        traffic.read(conn, 1 << 20)
+    finally:
+        mark(0)
+    during = tap.packets()
+    asked_for = sum(p.out and p.opcode & 0x1f == 0x0c for p in during)
+    notices = [p for p in during if p.opcode == CNP]
+    expect_eq({(p.out, p.becn, p.qpn) for p in notices}, {(True, True, conn.recv_qpn)}, 'notifications')
+    expect_eq(rise('x2', HANDLED), len(notices), 'notifications handled')
+    expect(asked_for > 100, f'only {asked_for} requests: the window is large')
+    traffic.read(conn, 1 << 20)
+    tap.packets()
+    expect_eq(rise('x1', 'retransmits'), 0, 'losses')
+    conn.close()
+
+
+def not_capable():
+    """UC has no window to shrink: it does not say that it is capable."""
+    conn = traffic.connect('uc', 'x2', 'x1', 4)
+    tap = Tap()
+    traffic.write(conn, 4096, imm=traffic.IMM)
+    expect_eq({p.ecn for p in tap.packets()}, {0}, 'ECN')
+    conn.close()
+
+
+def forged():
+    """Notifications from elsewhere, or of no use, change nothing."""
+    conn = traffic.connect('rc', 'x2', 'x1', 4)
+    link, rise = wire.Wire(), Rise()
+    for qpn, src in ((conn.recv_qpn, '10.7.0.77'), (0x7ffff0, '10.7.0.2'), (1, '10.7.0.2')):
+        link.send(CNP, qpn, 0, bytes(16), ack=False, src=src)
+    ktap.wait_for('three are refused', 10, lambda: rise('x1', 'rcvd_unknown_qp') == 3)
+    for length in (0, 15, 17, 64):
+        link.send(CNP, conn.recv_qpn, 0, bytes(length), ack=False)
+    ktap.wait_for('four are malformed', 10, lambda: rise('x1', 'rcvd_malformed') == 4)
+    expect_eq(rise('x1', HANDLED), 0, 'handled')
+    for _ in range(100):
+        link.send(CNP, conn.recv_qpn, 0, bytes(16), ack=False)
+    ktap.wait_for('a hundred are handled', 10, lambda: rise('x1', HANDLED) == 100)
+    traffic.every_opcode(conn, False)
+    conn.close()
+
+
+def setup():
+    net.hosts_up()
+    # Nobody has to ask for addresses over a link that drops what it cannot mark.
+    net.sh('''for n in 1 2; do
+        p=$((3 - n))
+        mac=$(in_host h$p cat /sys/class/net/e$p/address)
+        ip -n h$n neigh replace 10.7.0.$p lladdr $mac dev e$n nud permanent
+        ip -n h$n neigh replace fd07::$p lladdr $mac dev e$n nud permanent
+    done''')
+
+
+if net.TYPE != 'xroce':
+    ktap.skip_all('rxe knows no congestion notification')
+ktap.add('rc-writes', lambda: writes('rc', 4))
+ktap.add('xrc-writes', lambda: writes('xrc', 4))
+ktap.add('rc-writes-ipv6', lambda: writes('rc', 6))
+ktap.add('rc-reads', lambda: reads('rc'))
+ktap.add('xrc-reads', lambda: reads('xrc'))
+ktap.add('uc-not-capable', not_capable)
+ktap.add('forged', forged)
+ktap.main(setup, net.clean)
