@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug
+# selftest: timeout=60 debug=long
 """What the device says about itself is true."""
 import errno
 import os

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug
+# selftest: timeout=60 debug=long
 # Network namespaces, in the shared and in the exclusive mode of the RDMA system.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"

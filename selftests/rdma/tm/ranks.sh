@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=180 debug
+# selftest: timeout=180 debug=long
 # tools/tagged, in short: ranks that exchange tagged messages as MPI has it, matched
 # by the device and by software.
 . "$(dirname "$0")/../../lib/net.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=300 debug
+# selftest: timeout=300 debug=long
 # Completion vectors from the inside of a program: which interrupt counts and
 # where, arming, channels, moderation, errors; and the device goes under it.
 . "$(dirname "$0")/../../lib/net.sh"
