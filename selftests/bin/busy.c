@@ -9,17 +9,9 @@
  * still be destroyed and closed.
  */
 #include <poll.h>
-#include <time.h>
 
+#include "clock.h"
 #include "pair.h"
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
 
 /* Waits for the event that says that the device is gone. */
 static int fatal_event(struct ibv_context *ctx, double seconds)

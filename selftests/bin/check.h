@@ -8,9 +8,9 @@
 
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "pair.h"
 
 #define CHECK(cond)							\
@@ -32,18 +32,13 @@ static inline void check_failed(const char *file, int line, const char *what)
 static inline double deadline(double seconds)
 {
 	const char *slow = getenv("SELFTEST_SLOW");
-	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9 + seconds * (slow ? atoi(slow) : 1);
+	return now() + seconds * (slow ? atoi(slow) : 1);
 }
 
 static inline int is_past(double end)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9 > end;
+	return now() > end;
 }
 
 /* The next completion of CQ; what ibv_poll_cq() returned, 0 after 20 s. */
@@ -100,6 +95,18 @@ static inline int run_case(const struct check_case *cases, const char *name)
 		}
 	}
 	return name ? 2 : 0;
+}
+
+/* As run_case(), for a program "[CASE DEVICE GID-INDEX]". */
+static inline int run_device_case(const struct check_case *cases, int argc,
+				  char **argv, const char **device,
+				  int *gid_index)
+{
+	if (argc < 4)
+		return run_case(cases, NULL);
+	*device = argv[2];
+	*gid_index = atoi(argv[3]);
+	return run_case(cases, argv[1]);
 }
 
 #endif /* SELFTEST_CHECK_H */

@@ -267,9 +267,5 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	if (argc > 3) {
-		device = argv[2];
-		gid_index = atoi(argv[3]);
-	}
-	return run_case(cases, argc > 3 ? argv[1] : NULL);
+	return run_device_case(cases, argc, argv, &device, &gid_index);
 }

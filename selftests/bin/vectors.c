@@ -56,14 +56,6 @@ static void count_where_named(void)
 	}
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 static void moderation(void)
 {
 	struct ibv_device_attr_ex attr;

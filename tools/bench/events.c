@@ -37,14 +37,6 @@ static struct side {
 
 static double run_for;
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 /* What all CPUs have done since boot, in seconds. */
 static double busy(void)
 {

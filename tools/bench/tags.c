@@ -146,7 +146,7 @@ static void one_burst(void)
 	take_burst();
 }
 
-static uint64_t now(void)
+static uint64_t ns_now(void)
 {
 	struct timespec t;
 
@@ -203,11 +203,11 @@ int main(int argc, char **argv)
 		post_receive_at(i);
 	for (i = 0; i < 64; i += burst)
 		one_burst();
-	last = now();
+	last = ns_now();
 	end = last + atoi(argv[6]) * 1000000ull;
 	while (last < end && bursts < MAX_TIMES) {
 		one_burst();
-		took[bursts] = now() - last;
+		took[bursts] = ns_now() - last;
 		last += took[bursts++];
 	}
 	CHECK(bursts);

@@ -187,14 +187,6 @@ static int is_done(const struct rank *r)
 	return 1;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec / 1e9;
-}
-
 static double cpu(void)
 {
 	struct rusage u;
