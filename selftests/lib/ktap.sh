@@ -31,6 +31,12 @@ check() {
 	return $rc
 }
 
+# check_stock NAME COMMAND...: as check, but not on the debug kernel, which is
+# slow: one case of each kind will do there.
+check_stock() {
+	if [ -z "${SELFTEST_DEBUG:-}" ]; then check "$@"; else skip "$1" "not on the debug kernel"; fi
+}
+
 # die TEXT: the ground of the whole test is missing.
 die() {
 	echo "# $*"

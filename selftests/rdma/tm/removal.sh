@@ -54,9 +54,6 @@ killed() {
 	until_true 20 nothing_left && in_host h1 rdma link del x1 && gone x1
 }
 
-# On the debug kernel, which is slow, one of each kind will do.
-stock() { if [ -z "$SELFTEST_DEBUG" ]; then check "$@"; else skip "$1" "not on the debug kernel"; fi; }
-
 n=5
 [ -z "$SELFTEST_LONG" ] || n=8
 plan $n
@@ -64,7 +61,7 @@ load_module
 hosts_up || die "no hosts"
 [ -z "$SELFTEST_LONG" ] || check "link del, one device" link_del x1
 check "link del of the senders' device" link_del x1 x2
-stock "link del of the queue's device" queue_del
+check_stock "link del of the queue's device" queue_del
 [ -z "$SELFTEST_LONG" ] || check "rmmod, one device" module_out x1
 check "rmmod, on the wire" module_out x1 x2
 [ -z "$SELFTEST_LONG" ] || check "kill -9, one device" killed x1
