@@ -198,6 +198,14 @@ class Stage:
             nothing_left(self.before)
 
 
+def add_case(name, fn, *args, debug=True):
+    """A case called name that runs fn with a stage and args."""
+    def run():
+        with Stage() as stage:
+            fn(stage, *args)
+    ktap.add(name, run, debug=debug)
+
+
 def targets(dev=None):
     """Numbers of the XRC targets that `rdma res` shows."""
     return sorted(q['lqpn'] for q in _rdma('qp')

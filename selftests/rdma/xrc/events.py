@@ -13,7 +13,7 @@ import net
 from ktap import expect, expect_eq
 from puppet import (ACCESS_ERR, COMM_EST, EINVAL, EOPNOTSUPP, ERR, LAST_WQE, LEN_ERR, LOC_QP_OP_ERR, OPS,
                     REM_ACCESS_ERR, REM_INV_REQ_ERR, REM_OP_ERR, RESET, RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, RTR,
-                    SRQ_ERR, SRQ_LIMIT, SUCCESS, Stage, connect, message, send)
+                    SRQ_ERR, SRQ_LIMIT, SUCCESS, add_case, connect, message, send)
 
 QP_FATAL, PORT_ACTIVE, PORT_ERR = 1, 9, 10
 UNKNOWN = 0xfffff0
@@ -203,16 +203,11 @@ def path(stage):
 
 
 def main():
-    def add(name, fn, *args, debug=True):
-        def run():
-            with Stage() as stage:
-                fn(stage, *args)
-        ktap.add(name, run, debug=debug)
     for place in ('wire', 'local'):
-        add(f'all_openers-{place}', all_openers, place, debug=place == 'wire')
-        add(f'outcomes-{place}', outcomes, place)
+        add_case(f'all_openers-{place}', all_openers, place, debug=place == 'wire')
+        add_case(f'outcomes-{place}', outcomes, place)
     for fn in (nobody, limit, broken_srq, path):
-        add(fn.__name__, fn)
+        add_case(fn.__name__, fn)
     ktap.main(lambda: net.hosts_up())
 
 

@@ -13,8 +13,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import ktap
 import net
 from ktap import expect, expect_eq
-from puppet import (ALL, EBUSY, EINVAL, ERR, INIT, OPS, RESET, RETRY_EXC_ERR, RTR, RTS, SUCCESS, Stage, connect,
-                    message, send, targets, _rdma)
+from puppet import (ALL, EBUSY, EINVAL, ERR, INIT, OPS, RESET, RETRY_EXC_ERR, RTR, RTS, SUCCESS, add_case, connect, message,
+                    send, targets, _rdma)
 
 BURST = 24
 
@@ -221,20 +221,15 @@ def opened_while_it_goes(stage):
 
 
 def main():
-    def add(name, fn, *args, debug=True):
-        def run():
-            with Stage() as stage:
-                fn(stage, *args)
-        ktap.add(name, run, debug=debug)
     for place in ('wire', 'local'):
         for how in ('exit', 'kill', 'close'):
-            add(f'creator-{how}-{place}', creator_goes, place, how,
+            add_case(f'creator-{how}-{place}', creator_goes, place, how,
                 debug=(how, place) in (('kill', 'wire'), ('close', 'local')))
     for how in ('close', 'exit', 'kill', 'device'):
-        add(f'with-the-domain-{how}', with_the_domain, how, debug=how == 'kill')
-    add('shown', shown, debug=False)
+        add_case(f'with-the-domain-{how}', with_the_domain, how, debug=how == 'kill')
+    add_case('shown', shown, debug=False)
     for fn in (destroyed_but_open, modified_by_all, modified_at_once, opened_while_it_goes):
-        add(fn.__name__, fn)
+        add_case(fn.__name__, fn)
     ktap.main(lambda: net.hosts_up())
 
 
