@@ -2,6 +2,9 @@
 # A stock program's server on host h1 and its client on h2. Sourced after
 # net.sh and ktap.sh, with hosts_up done.
 
+# rping that ends even if it misses its own end.
+rping=$(realpath "${BASH_SOURCE[0]%/*}")/rping
+
 # The GID indices and addresses that the programs are given.
 use_ip() { # 4|6
 	case $1 in

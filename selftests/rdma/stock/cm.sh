@@ -10,10 +10,10 @@ plan 7
 hosts_up || die "no hosts"
 for v in 4 6; do
 	use_ip $v
-	check "rping-ipv$v" duo cm 40 "rping -s -a $ADDR1 -C 10 -v -V" "rping -c -a $ADDR1 -C 10 -v -V"
+	check "rping-ipv$v" duo cm 40 "$rping -s -a $ADDR1 -C 10 -v -V" "$rping -c -a $ADDR1 -C 10 -v -V"
 done
 use_ip 4
-check rping-large duo cm 40 "rping -s -a $ADDR1 -C 5 -S 60000 -V" "rping -c -a $ADDR1 -C 5 -S 60000 -V"
+check rping-large duo cm 40 "$rping -s -a $ADDR1 -C 5 -S 60000 -v -V" "$rping -c -a $ADDR1 -C 5 -S 60000 -v -V"
 check ucmatose duo cm 60 "ucmatose -b $ADDR1 -C 20 -c 3 -S 4096" "ucmatose -s $ADDR1 -b $ADDR2 -C 20 -c 3 -S 4096"
 check udaddy duo cm 60 "udaddy -b $ADDR1 -C 10 -S 512" "udaddy -s $ADDR1 -b $ADDR2 -C 10 -S 512"
 check rdma-server-client duo cm 40 "rdma_server -s $ADDR1 -p 7174" "rdma_client -s $ADDR1 -p 7174"

@@ -106,7 +106,7 @@ perftest() { # VECTOR
 kernel_user() {
 	local before
 	before=$(count x1-comp0)
-	duo cm 40 "rping -s -a 10.7.0.1 -C 5" "rping -c -a 10.7.0.1 -C 5" || return 1
+	duo cm 40 "$rping -s -a 10.7.0.1 -v -C 5" "$rping -c -a 10.7.0.1 -v -C 5" || return 1
 	[ "$(count x1-comp0)" -gt "$before" ]
 }
 # Every way of polling, on every vector; see selftests/kmod.
