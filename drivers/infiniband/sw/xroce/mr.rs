@@ -605,9 +605,10 @@ pub(crate) fn reg_dm(
     })
 }
 
-/// The region that covers all kernel memory, for kernel users.
+/// The region that covers all kernel memory, for kernel users. ib_core asks for the rights of peers
+/// (`IB_PD_UNSAFE_GLOBAL_RKEY`) without that of the device itself, which goes without saying here.
 pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32, memory: KernelAddr) -> Result<CreatedMr<MrData>> {
-    let access = check_access(flags)? & !access::ON_DEMAND;
+    let access = check_access(flags | access::LOCAL_WRITE)? & !access::ON_DEMAND;
     let memory = Arc::new(Memory::Kernel(memory), GFP_KERNEL)?;
     publish(&pd.device().data().wire, pd.data().id(), |key| {
         Region::Fixed(Fixed {

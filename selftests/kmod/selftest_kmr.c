@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What kernel users have and programs have not: all of memory by one key, fast
+ * registration of pages by work requests, with every refusal, and address
+ * handles that are made and destroyed in atomic context. On DEVICE, which talks
+ * to itself. The module loads if all went well and says what did not.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/scatterlist.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <rdma/ib_cache.h>
+#include <rdma/ib_verbs.h>
+
+#define PAGES 3
+#define LENGTH (PAGES * PAGE_SIZE)
+
+static char *device = "x1";
+module_param(device, charp, 0444);
+static int gid_index;
+module_param(gid_index, int, 0444);
+
+static int failed;
+static bool seen;
+
+#define EXPECT(cond)							\
+	do {								\
+		if (!(cond)) {						\
+			pr_info("selftest_kmr: line %d: %s is not so\n", __LINE__, #cond); \
+			failed = 1;					\
+		}							\
+	} while (0)
+
+struct ground {
+	struct ib_device *dev;
+	/* Of the two ends, and another one. */
+	struct ib_pd *pd, *foreign;
+	struct ib_cq *cq;
+	struct ib_qp *a, *b;
+	/* What is written, and where to. */
+	u8 *from, *to;
+};
+
+static struct ib_qp *make_qp(struct ground *g)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = g->cq, .recv_cq = g->cq, .qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_ALL_WR,
+		.cap = { .max_send_wr = 16, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+	};
+
+	return ib_create_qp(g->pd, &init);
+}
+
+static int connect_to(struct ground *g, struct ib_qp *qp, u32 qpn)
+{
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT, .port_num = 1,
+		.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
+		.path_mtu = IB_MTU_1024, .dest_qp_num = qpn, .min_rnr_timer = 1,
+		.max_dest_rd_atomic = 1, .max_rd_atomic = 1, .timeout = 14, .retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+	union ib_gid gid;
+	int ret;
+
+	ret = rdma_query_gid(g->dev, 1, gid_index, &gid);
+	ret = ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
+				  IB_QP_ACCESS_FLAGS);
+	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
+	rdma_ah_set_port_num(&attr.ah_attr, 1);
+	rdma_ah_set_grh(&attr.ah_attr, &gid, 0, gid_index, 16, 0);
+	attr.qp_state = IB_QPS_RTR;
+	ret = ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
+				  IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
+				  IB_QP_MIN_RNR_TIMER);
+	attr.qp_state = IB_QPS_RTS;
+	return ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
+				   IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void disconnect(struct ground *g)
+{
+	struct ib_wc wc;
+
+	if (!IS_ERR_OR_NULL(g->a))
+		ib_destroy_qp(g->a);
+	if (!IS_ERR_OR_NULL(g->b))
+		ib_destroy_qp(g->b);
+	g->a = g->b = NULL;
+	while (ib_poll_cq(g->cq, 1, &wc) > 0)
+		;
+}
+
+/* A new connection: an error has ended the last. */
+static int reconnect(struct ground *g)
+{
+	disconnect(g);
+	g->a = make_qp(g);
+	g->b = make_qp(g);
+	if (IS_ERR(g->a) || IS_ERR(g->b))
+		return -EINVAL;
+	memset(g->to, 0, LENGTH);
+	return connect_to(g, g->a, g->b->qp_num) ?: connect_to(g, g->b, g->a->qp_num);
+}
+
+/* The status of WR on QP; it is the only one under way. */
+static int status_of(struct ground *g, struct ib_qp *qp, const struct ib_send_wr *wr)
+{
+	struct ib_wc wc;
+	int i, ret = ib_post_send(qp, wr, NULL);
+
+	if (ret)
+		return ret;
+	for (i = 0; i < 20000; i++) {
+		ret = ib_poll_cq(g->cq, 1, &wc);
+		if (ret == 1 && wc.qp == qp && wc.opcode != IB_WC_RECV)
+			return wc.status;
+		if (ret <= 0)
+			usleep_range(500, 1000);
+	}
+	return -ETIMEDOUT;
+}
+
+static int write_to(struct ground *g, u64 addr, u32 rkey)
+{
+	struct ib_sge sge = {
+		.addr = ib_dma_map_single(g->dev, g->from, LENGTH, DMA_TO_DEVICE),
+		.length = LENGTH, .lkey = g->pd->local_dma_lkey,
+	};
+	struct ib_rdma_wr wr = {
+		.wr = { .opcode = IB_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1 },
+		.remote_addr = addr, .rkey = rkey,
+	};
+	int ret = status_of(g, g->a, &wr.wr);
+
+	ib_dma_unmap_single(g->dev, sge.addr, LENGTH, DMA_TO_DEVICE);
+	return ret;
+}
+
+static int reg(struct ground *g, struct ib_qp *qp, struct ib_mr *mr, int access)
+{
+	struct ib_reg_wr wr = {
+		.wr = { .opcode = IB_WR_REG_MR }, .mr = mr, .key = mr->rkey, .access = access,
+	};
+
+	return status_of(g, qp, &wr.wr);
+}
+
+static int invalidate(struct ground *g, struct ib_qp *qp, u32 rkey)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_LOCAL_INV, .ex.invalidate_rkey = rkey };
+
+	return status_of(g, qp, &wr);
+}
+
+static int send_inv(struct ground *g, u32 rkey)
+{
+	struct ib_send_wr wr = { .opcode = IB_WR_SEND_WITH_INV, .ex.invalidate_rkey = rkey };
+	struct ib_recv_wr rwr = {};
+
+	return ib_post_recv(g->b, &rwr, NULL) ?: status_of(g, g->a, &wr);
+}
+
+static bool landed(struct ground *g)
+{
+	return !memcmp(g->from, g->to, LENGTH);
+}
+
+static bool untouched(struct ground *g)
+{
+	return !memchr_inv(g->to, 0, LENGTH);
+}
+
+/* The three pages of g->to, mapped for MR. */
+static int map(struct ground *g, struct ib_mr *mr)
+{
+	struct scatterlist sg[PAGES];
+	int i, n;
+
+	sg_init_table(sg, PAGES);
+	for (i = 0; i < PAGES; i++)
+		sg_set_buf(&sg[i], g->to + i * PAGE_SIZE, PAGE_SIZE);
+	if (ib_dma_map_sg(g->dev, sg, PAGES, DMA_FROM_DEVICE) != PAGES)
+		return -EIO;
+	n = ib_map_mr_sg(mr, sg, PAGES, NULL, PAGE_SIZE);
+	ib_dma_unmap_sg(g->dev, sg, PAGES, DMA_FROM_DEVICE);
+	return n;
+}
+
+#define RIGHTS (IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE)
+
+static void fast_registration(struct ground *g)
+{
+	u32 most = g->dev->attrs.max_fast_reg_page_list_len;
+	struct ib_mr *mr, *other;
+
+	EXPECT(most >= PAGES);
+	mr = ib_alloc_mr(g->pd, IB_MR_TYPE_MEM_REG, most + 1);
+	EXPECT(IS_ERR(mr) && PTR_ERR(mr) == -EINVAL);
+	EXPECT(IS_ERR(ib_alloc_mr(g->pd, IB_MR_TYPE_SG_GAPS, 4)));
+	mr = ib_alloc_mr(g->pd, IB_MR_TYPE_MEM_REG, PAGES);
+	other = ib_alloc_mr(g->foreign, IB_MR_TYPE_MEM_REG, PAGES);
+	if (IS_ERR(mr) || IS_ERR(other)) {
+		EXPECT(!"regions");
+		return;
+	}
+	EXPECT(map(g, mr) == PAGES && mr->length == LENGTH);
+	EXPECT(map(g, other) == PAGES);
+
+	/* Not before it is registered. */
+	EXPECT(!reconnect(g));
+	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_REM_ACCESS_ERR && untouched(g));
+	/* Then, and not when it was invalidated again, or with the key before. */
+	EXPECT(!reconnect(g));
+	EXPECT(reg(g, g->b, mr, RIGHTS) == IB_WC_SUCCESS);
+	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_SUCCESS && landed(g));
+	EXPECT(invalidate(g, g->b, mr->rkey) == IB_WC_SUCCESS);
+	memset(g->to, 0, LENGTH);
+	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_REM_ACCESS_ERR && untouched(g));
+	EXPECT(!reconnect(g));
+	ib_update_fast_reg_key(mr, (u8)(mr->rkey + 1));
+	EXPECT(map(g, mr) == PAGES);
+	EXPECT(reg(g, g->b, mr, RIGHTS) == IB_WC_SUCCESS);
+	EXPECT(write_to(g, mr->iova, mr->rkey - 1) == IB_WC_REM_ACCESS_ERR && untouched(g));
+	EXPECT(!reconnect(g));
+	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_SUCCESS && landed(g));
+	/* The peer invalidates it, once. */
+	EXPECT(send_inv(g, mr->rkey) == IB_WC_SUCCESS);
+	memset(g->to, 0, LENGTH);
+	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_REM_ACCESS_ERR && untouched(g));
+
+	/* Rights are those of the registration. */
+	EXPECT(!reconnect(g));
+	EXPECT(map(g, mr) == PAGES);
+	EXPECT(reg(g, g->b, mr, IB_ACCESS_REMOTE_READ) == IB_WC_SUCCESS);
+	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_REM_ACCESS_ERR && untouched(g));
+	/* Registered already; of another domain; with rights that there are not. */
+	EXPECT(!reconnect(g));
+	EXPECT(reg(g, g->b, mr, RIGHTS) == IB_WC_MW_BIND_ERR);
+	EXPECT(!reconnect(g));
+	EXPECT(invalidate(g, g->b, mr->rkey) == IB_WC_SUCCESS);
+	EXPECT(invalidate(g, g->b, other->rkey) == IB_WC_MW_BIND_ERR);
+	EXPECT(!reconnect(g));
+	EXPECT(reg(g, g->b, other, RIGHTS) == IB_WC_MW_BIND_ERR);
+	EXPECT(!reconnect(g));
+	EXPECT(reg(g, g->b, mr, IB_ACCESS_ON_DEMAND) == IB_WC_MW_BIND_ERR);
+	EXPECT(!ib_dereg_mr(mr) && !ib_dereg_mr(other));
+}
+
+/* One key for all of memory, the domain's maker willing. */
+static void global_key(struct ground *g)
+{
+	struct ib_pd *pd = g->pd;
+	u64 addr;
+
+	g->pd = ib_alloc_pd(g->dev, IB_PD_UNSAFE_GLOBAL_RKEY);
+	if (IS_ERR(g->pd)) {
+		EXPECT(!"a domain with a global key");
+		g->pd = pd;
+		return;
+	}
+	EXPECT(!reconnect(g));
+	addr = ib_dma_map_single(g->dev, g->to, LENGTH, DMA_FROM_DEVICE);
+	EXPECT(write_to(g, addr, g->pd->unsafe_global_rkey) == IB_WC_SUCCESS && landed(g));
+	EXPECT(write_to(g, addr, g->pd->local_dma_lkey + 256) == IB_WC_REM_ACCESS_ERR);
+	ib_dma_unmap_single(g->dev, addr, LENGTH, DMA_FROM_DEVICE);
+	disconnect(g);
+	ib_dealloc_pd(g->pd);
+	g->pd = pd;
+}
+
+static void address_handles(struct ground *g)
+{
+	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
+	struct ib_ah *ah[16];
+	DEFINE_SPINLOCK(lock);
+	unsigned long flags;
+	union ib_gid gid;
+	int i, round;
+
+	EXPECT(!rdma_query_gid(g->dev, 1, gid_index, &gid));
+	rdma_ah_set_port_num(&attr, 1);
+	rdma_ah_set_grh(&attr, &gid, 0, gid_index, 16, 0);
+	for (round = 0; round < 10; round++) {
+		spin_lock_irqsave(&lock, flags);
+		for (i = 0; i < ARRAY_SIZE(ah); i++)
+			ah[i] = rdma_create_ah(g->pd, &attr, 0);
+		for (i = 0; i < ARRAY_SIZE(ah); i++) {
+			EXPECT(!IS_ERR(ah[i]));
+			if (!IS_ERR(ah[i]))
+				rdma_destroy_ah(ah[i], 0);
+		}
+		spin_unlock_irqrestore(&lock, flags);
+	}
+}
+
+static int add(struct ib_device *dev)
+{
+	struct ground g = { .dev = dev };
+	int i;
+
+	if (strcmp(dev_name(&dev->dev), device))
+		return -EOPNOTSUPP;
+	seen = true;
+	g.pd = ib_alloc_pd(dev, 0);
+	g.foreign = ib_alloc_pd(dev, 0);
+	g.cq = ib_alloc_cq(dev, NULL, 64, 0, IB_POLL_DIRECT);
+	g.from = kmalloc(LENGTH, GFP_KERNEL);
+	g.to = kmalloc(LENGTH, GFP_KERNEL);
+	if (IS_ERR(g.pd) || IS_ERR(g.foreign) || IS_ERR(g.cq) || !g.from || !g.to) {
+		EXPECT(!"objects");
+		goto out;
+	}
+	for (i = 0; i < LENGTH; i++)
+		g.from[i] = i * 31 + 1;
+	fast_registration(&g);
+	disconnect(&g);
+	global_key(&g);
+	address_handles(&g);
+out:
+	kfree(g.to);
+	kfree(g.from);
+	if (!IS_ERR(g.cq))
+		ib_free_cq(g.cq);
+	if (!IS_ERR(g.foreign))
+		ib_dealloc_pd(g.foreign);
+	if (!IS_ERR(g.pd))
+		ib_dealloc_pd(g.pd);
+	return -EOPNOTSUPP;
+}
+
+static struct ib_client client = { .name = "selftest_kmr", .add = add };
+
+static int __init start(void)
+{
+	int ret = ib_register_client(&client);
+
+	if (ret)
+		return ret;
+	ib_unregister_client(&client);
+	if (!seen)
+		EXPECT(!"the device");
+	return failed ? -EINVAL : 0;
+}
+module_init(start);
+
+static void __exit end(void)
+{
+}
+module_exit(end);
+
+MODULE_DESCRIPTION("Tests what kernel users of memory keys and address handles have");
+MODULE_LICENSE("GPL");
