@@ -12,39 +12,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "devices.h"
+#include "ends.h"
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define PAGE 4096
-
-static struct end a, b;
-
-static void join(void)
-{
-	connect_end(&a, &b);
-	connect_end(&b, &a);
-}
-
-static void make_pair(void)
-{
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
-	join();
-}
-
-static void free_end(struct end *e)
-{
-	CHECK(!ibv_destroy_qp(e->qp) && !ibv_destroy_cq(e->cq));
-	CHECK(!ibv_dereg_mr(e->mr) && !ibv_dealloc_pd(e->pd) && !ibv_close_device(e->ctx));
-	free(e->buf);
-}
-
-static void free_pair(void)
-{
-	free_end(&a);
-	free_end(&b);
-}
 
 /* After a refusal: both queue pairs from the start. */
 static void renew(void)
@@ -492,8 +464,7 @@ static void flush_and_atomic_write(void)
 	struct ibv_mr *mr;
 	uint64_t at;
 
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
+	make_ends();
 	qp = extended(&a);
 	join();
 	mr = ibv_reg_mr(b.pd, b.buf, PAGE, ALL | IBV_ACCESS_FLUSH_GLOBAL);
@@ -647,10 +618,14 @@ static void on_demand_advice(void)
 	uint8_t *p = pages(8, 0);
 	unsigned char in[8];
 	struct ibv_mr *mr, *readable;
+	struct ibv_sge sge = { (uintptr_t)p, PAGE, 0 };
+	struct ibv_mw *mw;
 	struct ibv_pd *pd;
 
 	make_pair();
 	pd = ibv_alloc_pd(b.ctx);
+	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	CHECK(mw);
 	mr = unpinned(&b, p, 8 * PAGE);
 	readable = ibv_reg_mr(b.pd, p, 8 * PAGE, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
 	CHECK(pd && readable);
@@ -664,11 +639,14 @@ static void on_demand_advice(void)
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, p, PAGE, readable->lkey) == EPERM);
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p + 1, 8 * PAGE, mr->lkey) == EFAULT);
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey + 1) == EFAULT);
-	CHECK(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey) == EFAULT);
+	CHECK(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey) == EPERM);
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, b.buf, PAGE, b.mr->lkey) == EFAULT);
-	CHECK(advise(b.pd, 77, p, PAGE, mr->lkey));
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mw->rkey) == EINVAL);
+	CHECK(advise(b.pd, 77, p, PAGE, mr->lkey) == EOPNOTSUPP);
+	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &sge, 1) == EINVAL);
 	munmap(p + PAGE, PAGE);
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, 8 * PAGE, mr->lkey) == EFAULT);
+	CHECK(!ibv_dealloc_mw(mw));
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(readable) && !ibv_dealloc_pd(pd));
 	munmap(p, 8 * PAGE);
 	free_pair();

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "devices.h"
+#include "ends.h"
 
 #define PAGE 4096
 #define PAGES 8
@@ -31,7 +31,6 @@ struct shared {
 	atomic_int answers, unanswered;
 };
 
-static struct end a, b;
 static struct shared *shared;
 static int fuse, file;
 static pid_t server;
@@ -137,21 +136,6 @@ static void unmap_served(uint8_t *p)
 	CHECK(!munmap(p, PAGES * PAGE) && !close(file) && !umount(path) && !unlink(path));
 	CHECK(waitpid(server, &status, 0) == server && status == 0);
 	munmap(shared, PAGE);
-}
-
-static void make_pair(void)
-{
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
-	connect_end(&a, &b);
-	connect_end(&b, &a);
-}
-
-static void free_end(struct end *e)
-{
-	CHECK(!ibv_destroy_qp(e->qp) && !ibv_destroy_cq(e->cq));
-	CHECK(!ibv_dereg_mr(e->mr) && !ibv_dealloc_pd(e->pd) && !ibv_close_device(e->ctx));
-	free(e->buf);
 }
 
 /* A new pair for one request of a's on 64 bytes at ADDR: its status. */

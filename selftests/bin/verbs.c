@@ -12,44 +12,7 @@
 #include <pthread.h>
 #include <sys/fsuid.h>
 
-#include "devices.h"
-
-/* The ends of the connection of a case. */
-static struct end a, b;
-
-static void make_ends(void)
-{
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
-}
-
-static void join(void)
-{
-	connect_end(&a, &b);
-	connect_end(&b, &a);
-}
-
-static void make_pair(void)
-{
-	make_ends();
-	join();
-}
-
-static void free_end(struct end *e)
-{
-	CHECK(!ibv_destroy_qp(e->qp));
-	CHECK(!ibv_destroy_cq(e->cq));
-	CHECK(!ibv_dereg_mr(e->mr));
-	CHECK(!ibv_dealloc_pd(e->pd));
-	CHECK(!ibv_close_device(e->ctx));
-	free(e->buf);
-}
-
-static void free_pair(void)
-{
-	free_end(&a);
-	free_end(&b);
-}
+#include "ends.h"
 
 /* Puts another QP, of queues as CAP says, in the place of E's. */
 static void replace_qp(struct end *e, enum ibv_qp_type type, struct ibv_cq *send_cq,

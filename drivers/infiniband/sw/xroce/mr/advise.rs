@@ -7,6 +7,7 @@ use super::{
     Region,
     WireMr, //
 };
+use crate::mw;
 use crate::prelude::*;
 use crate::provider::Xroce;
 use crate::tables;
@@ -18,14 +19,27 @@ use rdma::mr::{
 use rdma::pd::Pd;
 
 /// `ibv_advise_mr`: prefetches parts of regions that are not pinned. EFAULT for a key that is not of
-/// such a region of the protection domain, a range outside of it, or memory that is not there; EPERM
-/// for a region that may not be written so; EINTR for a signal.
+/// such a region, a range outside of it, or memory that is not there; EINVAL for the key of a memory
+/// window; EPERM for a region of another protection domain or one that may not be written so; EINTR
+/// for a signal.
 pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
     let tables = tables::tables()?;
     for range in list {
+        if mw::is_window(range.lkey) {
+            return Err(EINVAL);
+        }
+        let mut error = EFAULT;
         // Not of a region that is pinned: its owner waits for readers, not for references.
-        let fits = |mr: &WireMr| mr.pd == pd.data().id() && mr.sleeps();
-        let mr = tables.mrs.get_if(range.lkey >> 8, fits).ok_or(EFAULT)?;
+        let fits = |mr: &WireMr| {
+            let ours = mr.pd == pd.data().id();
+            if !ours && matches!(&mr.kind, Region::Fixed(r) if r.key == range.lkey) {
+                error = EPERM;
+            }
+            ours && mr.sleeps()
+        };
+        let Some(mr) = tables.mrs.get_if(range.lkey >> 8, fits) else {
+            return Err(error);
+        };
         let Region::Fixed(region) = &mr.kind else {
             return Err(EFAULT);
         };
