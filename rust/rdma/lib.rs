@@ -39,6 +39,7 @@ pub mod link;
 pub mod mr;
 pub mod mw;
 pub mod pd;
+pub mod pma;
 pub mod port;
 pub mod provider;
 pub mod qp;

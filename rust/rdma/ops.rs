@@ -71,6 +71,7 @@ impl<P: Provider> Ops<P> {
         del_gid: op!(HAS_ADD_GID, del_gid),
         alloc_hw_port_stats: op!(HAS_HW_STATS, alloc_hw_port_stats),
         get_hw_stats: op!(HAS_HW_STATS, get_hw_stats),
+        process_mad: op!(HAS_PORT_COUNTERS, process_mad),
         get_dev_fw_str: Some(Self::get_dev_fw_str),
         fill_res_qp_entry: op!(HAS_SHOW_QP, fill_res_qp_entry),
         enable_driver: op!(HAS_ENABLE, enable_driver),

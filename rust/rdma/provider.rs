@@ -64,6 +64,7 @@ use crate::{
         MwType, //
     },
     pd::Pd,
+    pma::PortCounters,
     port::PortAttr,
     qp::{
         CreatedQp,
@@ -167,6 +168,11 @@ pub trait Provider: Sized + Send + Sync + 'static {
 
     /// Fills `values`, one for each of [`Provider::COUNTERS`], with the counters of `port`.
     fn hw_stats(_device: &Device<Self>, _port: u32, _values: &mut [u64]) {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// The traffic of `port`, for sysfs `ports/N/counters` and performance management datagrams.
+    fn port_counters(_device: &Device<Self>, _port: u32) -> PortCounters {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 

@@ -94,6 +94,11 @@ impl NetDev {
         unsafe { bindings::xrdma_netdev_has_carrier(self.as_raw()) }
     }
 
+    /// Whether packets can pass: it is up and has a link.
+    pub fn has_link(&self) -> bool {
+        self.is_up() && self.has_carrier()
+    }
+
     /// Whether it is an 802.1Q child of another device.
     pub fn is_vlan(&self) -> bool {
         // SAFETY: `self` is a valid device.

@@ -8,6 +8,7 @@ use crate::{
     device::Device,
     errno::eopnotsupp,
     gid::Gid,
+    pma,
     provider::Provider,
     qp::Qp,
     restrack::ResEntry, //
@@ -210,6 +211,34 @@ impl<P: Provider> Ops<P> {
             P::hw_stats(device, port, values);
             Ok(i32::try_from(P::COUNTERS.len())?)
         })
+    }
+
+    /// # Safety
+    ///
+    /// See the module. `request` and `reply` are datagrams of [`pma::MAD_LEN`] bytes, the second lent
+    /// for writing.
+    pub(super) unsafe extern "C" fn process_mad(
+        ib: *mut bindings::ib_device,
+        _flags: c_int,
+        port: u32,
+        _wc: *const bindings::ib_wc,
+        _grh: *const bindings::ib_grh,
+        request: *const bindings::ib_mad,
+        reply: *mut bindings::ib_mad,
+        _reply_len: *mut usize,
+        _pkey_index: *mut u16,
+    ) -> c_int {
+        // SAFETY: A registered device of ours, or one that is being registered.
+        let device = unsafe { Device::<P>::from_raw(ib) };
+        // SAFETY: Lent by the caller; bytes of any value are valid, and need no alignment.
+        let (request, reply) = unsafe { (&*request.cast(), &mut *reply.cast()) };
+        *reply = [0; pma::MAD_LEN];
+        let success = bindings::ib_mad_result_IB_MAD_RESULT_SUCCESS;
+        let result = match pma::answer(request, reply, || P::port_counters(device, port)) {
+            pma::Answer::Reply => success | bindings::ib_mad_result_IB_MAD_RESULT_REPLY,
+            pma::Answer::Unsupported => success,
+        };
+        c_int::try_from(result).unwrap_or(0)
     }
 
     /// # Safety

@@ -4,6 +4,7 @@
 # rdma link add and del, autoload, errors, and the port following its netdev.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/duo.sh"
 
 module=$(module_of "$TYPE")
 sys=/sys/class/infiniband/x1/ports/1
@@ -73,6 +74,22 @@ peer_down() {
 	ip -n h2 link set e2 down && until_true 10 port_is '1: DOWN' &&
 		ip -n h2 link set e2 up && until_true 10 port_is '4: ACTIVE'
 }
+# sysfs "counters", which tools of InfiniBand read, say what hw_counters do.
+counted() {
+	local before down
+	before=$(<$sys/counters/port_xmit_packets) down=$(<$sys/counters/link_downed)
+	use_ip 4 && pingpong ibv_rc_pingpong -n 50 -s 1000 || return 1
+	[ $(($(<$sys/counters/port_xmit_packets) - before)) -ge 50 ] || return 1
+	same_count port_xmit_packets sent_pkts 1 && same_count port_rcv_packets rcvd_pkts 1 &&
+		same_count port_xmit_data sent_bytes 4 && same_count port_rcv_data rcvd_bytes 4 || return 1
+	ip -n h1 link set e1 down && ip -n h1 link set e1 up || return 1
+	[ "$(<$sys/counters/link_downed)" = $((down + 1)) ] && same_count link_downed link_downed 1 || return 1
+	until_true 10 port_is '4: ACTIVE' && ip -n h1 addr add fd07::1/64 dev e1 nodad && wait_gid x1 10.7.0.1 fd07::1
+}
+same_count() { # COUNTER HW-COUNTER UNIT
+	[ "$(<$sys/counters/$1)" = $(($(<$sys/hw_counters/$2) / $3)) ] ||
+		{ echo "$1 $(<$sys/counters/$1), $2 $(<$sys/hw_counters/$2)"; return 1; }
+}
 several() {
 	local n rc=0
 	for n in 1 2 3; do
@@ -97,7 +114,7 @@ netns_del() {
 	ip netns del h1 && until_true 20 gone x1
 }
 
-plan 17
+plan 18
 hosts_net || die "no namespaces"
 check autoload-by-type autoload
 check shown shown
@@ -113,6 +130,9 @@ check addresses addresses
 check mtu-follows mtus
 check state-follows state
 check state-follows-peer peer_down
+add_link h2 x2 e2 && wait_gid x2 10.7.0.2
+check counters counted
+rdma link del x2
 check several several
 if [ "$TYPE" = rxe ]; then
 	skip port-taken-by-rxe "this is rxe"

@@ -67,6 +67,8 @@ counters! {
     CnpSent = c"np_cnp_sent",
     /// Congestion notification packets that a queue pair took notice of.
     CnpHandled = c"rp_cnp_handled",
+    /// How often the port's link went down.
+    LinkDowned = c"link_downed",
     /// Completion queues that overflowed.
     CqOverrun = c"cq_overruns",
 }

@@ -7,6 +7,7 @@ use crate::limits::Used;
 use crate::pd::Sleeps;
 use crate::prelude::*;
 use rdma::percpu::PerCpu;
+use rdma::pma::PortCounters;
 use roce::mtu::Mtu;
 
 /// Nanoseconds between two rate-limited log lines of one device.
@@ -30,6 +31,8 @@ pub(crate) struct WireDevice {
     mac: [u8; 6],
     /// Path MTU of the port, bytes.
     mtu: Atomic<u32>,
+    /// 1 if the net device had a link when it was last heard of.
+    link: Atomic<u32>,
     counters: PerCpu<{ counters::COUNT }>,
     used: Used,
     sleeps: Sleeps,
@@ -57,6 +60,7 @@ impl WireDevice {
                 name: text,
                 mac: netdev.mac(),
                 mtu: Atomic::new(crate::port::mtu_of(netdev.mtu()).bytes()),
+                link: Atomic::new(u32::from(netdev.has_link())),
                 counters,
                 used: Used::new(),
                 sleeps: Sleeps::new(),
@@ -117,6 +121,27 @@ impl WireDevice {
     /// Value of a counter.
     pub(crate) fn counter(&self, index: usize) -> u64 {
         self.counters.sum(index)
+    }
+
+    /// The traffic of the port.
+    pub(crate) fn port_counters(&self) -> PortCounters {
+        let count = |counter: Counter| self.counter(counter as usize);
+        PortCounters {
+            sent_bytes: count(Counter::SentBytes),
+            received_bytes: count(Counter::ReceivedBytes),
+            sent_packets: count(Counter::SentPackets),
+            received_packets: count(Counter::ReceivedPackets),
+            receive_errors: count(Counter::BadIcrc).saturating_add(count(Counter::Malformed)),
+            send_discards: count(Counter::SendError),
+            link_downed: count(Counter::LinkDowned),
+        }
+    }
+
+    /// Tells whether the net device has a link, and counts when it has lost it. Under RTNL.
+    pub(crate) fn set_link(&self, up: bool) {
+        if self.link.xchg(u32::from(up), Relaxed) == 1 && !up {
+            self.count(Counter::LinkDowned, 1);
+        }
     }
 
     /// Some memory that is registered at the device is not pinned.

@@ -90,6 +90,9 @@ impl NetdevEvents for Watch {
             NetdevEvent::ChangeMtu => {
                 device.data().wire.set_mtu(port::mtu_of(netdev.mtu()));
             }
+            NetdevEvent::Up | NetdevEvent::Down | NetdevEvent::Change => {
+                device.data().wire.set_link(netdev.has_link());
+            }
             _ => {}
         }
     }

@@ -73,6 +73,7 @@ use rdma::{
         MwType, //
     },
     pd::Pd,
+    pma::PortCounters,
     port::PortAttr,
     provider::Provider,
     qp::{
@@ -271,6 +272,10 @@ impl Provider for Xroce {
         for (i, value) in values.iter_mut().enumerate() {
             *value = wire.counter(i);
         }
+    }
+
+    fn port_counters(device: &Device<Self>, _port: u32) -> PortCounters {
+        device.data().wire.port_counters()
     }
 
     fn alloc_ucontext(_device: &Device<Self>, udata: &mut Udata<'_, Self>) -> Result<()> {
