@@ -78,8 +78,11 @@ def expect_eq(got, wanted, what):
 
 
 def expect_errno(wanted, what, fn, *args, **kwargs):
-    """fn must raise an error that carries one of the errno values wanted."""
-    wanted = wanted if isinstance(wanted, (tuple, list, set)) else (wanted,)
+    """fn must raise an error with errno wanted. Of several the first is meant; another driver
+    (TYPE) may say one of the others."""
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    if os.environ.get('TYPE', 'xroce') == 'xroce':
+        wanted = wanted[:1]
     try:
         fn(*args, **kwargs)
     except OSError as ex:

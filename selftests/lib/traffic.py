@@ -21,24 +21,27 @@ def node(dev, version):
     return verbs.Node(dev, version)
 
 
-def connect(kind, a, b, version):
-    """A new connection of a kind ('rc', 'uc', 'xrc') from one device to another."""
+def connect(kind, a, b, version, mtu=None):
+    """A new connection of a kind ('rc', 'uc', 'xrc') from one device to another; mtu is IBV_MTU_*,
+    the largest of the ports if not given."""
     one, two = node(a, version), node(b, version)
     if kind == 'xrc':
         if not verbs.has_xrc(two):
             raise ktap.Skip('no XRC')
-        return verbs.Xrc(one, two)
-    return {'rc': verbs.Rc, 'uc': verbs.Uc}[kind](one, two)
+    kinds = {'rc': verbs.Rc, 'uc': verbs.Uc, 'xrc': verbs.Xrc}
+    conn = kinds[kind](one, two, mtu=mtu)
+    conn.mtu = mtu or min(one.mtu, two.mtu)
+    return conn
 
 
 @functools.cache
-def connection(kind, a, b, version):
+def connection(kind, a, b, version, mtu=None):
     """The same for all who ask."""
-    return connect(kind, a, b, version)
+    return connect(kind, a, b, version, mtu)
 
 
 def lengths(conn, big):
-    mtu = verbs.MTU_BYTES[min(conn.a.mtu, conn.b.mtu)]
+    mtu = verbs.MTU_BYTES[conn.mtu]
     few = [0, 1, 3, mtu - 1, mtu, mtu + 1, 2 * mtu, 65536]
     if big:
         few += [1 << 20] if ktap.DEBUG else [1 << 20, 16 << 20]
@@ -155,7 +158,7 @@ def unreliable(conn, _big):
 
 
 def inline(conn, _big):
-    for n in (0, 1, 4, 63, 64):
+    for n in (0, 1, 63, 64, 255, 511, verbs.INLINE_MAX):
         send(conn, n, flags=SIGNALED | verbs.INLINE)
         write(conn, n, flags=SIGNALED | verbs.INLINE)
         write(conn, n, imm=IMM, flags=SIGNALED | verbs.INLINE)

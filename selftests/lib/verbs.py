@@ -36,6 +36,8 @@ SIGNALED = int(FLAG.IBV_SEND_SIGNALED)
 INLINE = int(FLAG.IBV_SEND_INLINE)
 SOLICITED = int(FLAG.IBV_SEND_SOLICITED)
 FENCE = int(FLAG.IBV_SEND_FENCE)
+# Bytes that can be sent inline.
+INLINE_MAX = 512
 MTU_BYTES = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
 
 # A prime: no packet or message size is a multiple of it, so bytes that land at
@@ -209,7 +211,7 @@ class Rc(Connection):
     transport = 'rc'
     qp_type = QPT.IBV_QPT_RC
 
-    def __init__(self, a, b, depth=64, sges=4, inline=64, sig_all=0, srq=None, **opts):
+    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, sig_all=0, srq=None, **opts):
         self.a, self.b = a, b
         cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sges, max_recv_sge=sges,
                     max_inline_data=inline)
@@ -295,7 +297,7 @@ class Domain:
             self.file.close()
 
 
-def initiator(node, depth=64, sges=4, inline=64, sig_all=0):
+def initiator(node, depth=64, sges=4, inline=INLINE_MAX, sig_all=0):
     """A new XRC initiator QP."""
     cap = QPCap(max_send_wr=depth, max_recv_wr=0, max_send_sge=sges, max_recv_sge=0,
                 max_inline_data=inline)
@@ -308,7 +310,7 @@ class Xrc(Connection):
     """Extended reliable connection: an INI at a, a TGT and SRQs at b."""
     transport = 'xrc'
 
-    def __init__(self, a, b, depth=64, sges=4, inline=64, domain=None, srqs=1, **opts):
+    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, domain=None, srqs=1, **opts):
         self.a, self.b = a, b
         self.domain = domain or Domain(b)
         self.send_qp = initiator(a, depth, sges, inline)

@@ -10,9 +10,13 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 
 import ktap
 import net
+import verbs
 from traffic import (
     atomics, connection, elements, every_opcode, huge, in_order, inline, many_reads,
     read_after_write, unreliable)
+
+# Of the path, unless a case says another one.
+MTU = 3
 
 
 def main():
@@ -31,15 +35,19 @@ def main():
                     continue
 
                 def one(fn=fn, kind=kind, a=a, b=b, version=version, big=big):
-                    fn(connection(kind, a, b, version), big)
+                    fn(connection(kind, a, b, version, MTU), big)
                 ktap.add(f'{place}-{kind}-{name}', one, debug=place != 'pair' or name == 'opcodes')
+    for mtu, size in verbs.MTU_BYTES.items():
+        if mtu != MTU:
+            ktap.add(f'wire4-mtu{size}',
+                     lambda mtu=mtu: every_opcode(connection('rc', *wire, 4, mtu), False), debug=mtu == 5)
     ktap.add('wire4-uc', lambda: unreliable(connection('uc', *wire, 4), False))
     ktap.add('local-uc', lambda: unreliable(connection('uc', *here, 4), False))
     ktap.add('local-rc-2GiB', lambda: huge(connection('rc', *here, 4), False), debug=False, long=True)
     ktap.add('wire4-xrc-2GiB', lambda: huge(connection('xrc', *wire, 4), False), debug=False, long=True)
 
     def setup():
-        net.hosts_up(1500)
+        net.hosts_up(4300)
         if net.TYPE != 'rxe':
             net.pair_up()
     ktap.main(setup)
