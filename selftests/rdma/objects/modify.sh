@@ -1,0 +1,18 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=60 debug
+# ibv_modify_qp: masks, values and steps of every kind of queue pair.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
+
+[ "$TYPE" = xroce ] || skip_all "limits are xroce's"
+list_cases modify
+plan $((${#cases[@]} + 1))
+two_hosts
+for c in "${cases[@]}"; do
+	read -r program name <<<"$c"
+	check "$name" "$program" "$name" x1 "$g1"
+done
+check "the devices go" hosts_clean
+finish
