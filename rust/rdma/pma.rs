@@ -93,7 +93,8 @@ pub(crate) fn answer(
 
 /// PortCounters: values stop at the largest that fits.
 fn narrow(reply: &mut [u8; MAD_LEN], c: &PortCounters) {
-    put(reply, DATA_AT + 7, [u8::try_from(c.link_downed).unwrap_or(u8::MAX)]);
+    let downed = u8::try_from(c.link_downed).unwrap_or(u8::MAX);
+    put(reply, DATA_AT + 7, [downed]);
     put(reply, DATA_AT + 8, stop16(c.receive_errors));
     put(reply, DATA_AT + 14, stop16(c.send_discards));
     put(reply, DATA_AT + 24, stop32(words(c.sent_bytes)));
