@@ -9,12 +9,11 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <rdma/ib_user_verbs.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-#include "check.h"
+#include "rings.h"
 
 #define SLOTS 256
 #define ROOM 65536
@@ -33,7 +32,7 @@ struct device {
 static struct device devices[4];
 static struct ibv_xrcd *xrcds[SLOTS];
 static struct ibv_srq *srqs[SLOTS];
-static unsigned long srq_ring[SLOTS];
+static struct ring srq_ring[SLOTS];
 static struct device *srq_device[SLOTS];
 static int srq_pd[SLOTS];
 static struct ibv_qp *qps[SLOTS];
@@ -180,34 +179,10 @@ static int do_unxrcd(void)
 	return ibv_close_xrcd(xrcds[slot(0)]);
 }
 
-/* Where the newest mapping of a device file is that is not in KNOWN, or 0. */
-static unsigned long new_mapping(unsigned long *known, int *nknown)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long from, found = 0;
-	char line[512];
-	int i;
-
-	CHECK(f);
-	while (fgets(line, sizeof(line), f)) {
-		if (!strstr(line, "uverbs") || sscanf(line, "%lx-", &from) != 1)
-			continue;
-		for (i = 0; i < *nknown && known[i] != from; i++)
-			;
-		if (i == *nknown) {
-			CHECK(i < 1024);
-			known[(*nknown)++] = found = from;
-		}
-	}
-	fclose(f);
-	return found;
-}
-
 /* srq S D X PD DEPTH: answers its number. */
 static int do_srq(void)
 {
-	unsigned long maps[1024];
-	int nmaps = 0;
+	static struct rings before, made;
 	struct device *d = device(1);
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = { .max_wr = arg[4], .max_sge = 1 },
@@ -218,11 +193,13 @@ static int do_srq(void)
 	uint32_t number;
 	int ret;
 
-	new_mapping(maps, &nmaps);
+	before.count = made.count = 0;
+	find_rings(&before, NULL);
 	ret = MADE(&srqs[slot(0)], ibv_create_srq_ex(d->ctx, &attr));
 	if (ret)
 		return ret;
-	srq_ring[arg[0]] = new_mapping(maps, &nmaps);
+	CHECK(find_rings(&made, &before) == 1);
+	srq_ring[arg[0]] = made.ring[0];
 	srq_device[arg[0]] = d;
 	srq_pd[arg[0]] = arg[3];
 	CHECK(!ibv_get_srq_num(srqs[arg[0]], &number));
@@ -249,8 +226,10 @@ static int do_unsrq(void)
 /* spoil S: the ring says that far more was posted than it holds. */
 static int do_spoil(void)
 {
-	CHECK(srq_ring[slot(0)]);
-	*(volatile uint32_t *)srq_ring[arg[0]] += 1 << 20;
+	const struct ring *r = &srq_ring[slot(0)];
+
+	CHECK(r->at);
+	store_index(r, ring_hdr(r)->user_index + (1 << 20));
 	return 0;
 }
 

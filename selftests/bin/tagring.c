@@ -8,14 +8,11 @@
  * match as if nothing had happened.
  */
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/wait.h>
 
-#include <rdma/ib_user_verbs.h>
-#include <rdma/xroce-abi.h>
-
 #include "devices.h"
+#include "rings.h"
 #include "tm.h"
 
 #define TAGS 32
@@ -24,7 +21,6 @@
 /* From slot to slot of the ring of operations. */
 #define STRIDE 128
 #define MAGIC 0x7461677320207278ull
-#define MAX_RINGS 16
 #define INDEX(handle) ((handle) & ((1u << XROCE_TM_INDEX_BITS) - 1))
 
 /* A sender and a queue. */
@@ -35,9 +31,8 @@ struct line {
 
 static struct line honest, hostile;
 
-/* The queue's ring, and the operations that were written to it. */
-static struct xroce_ring_hdr *hdr;
-static struct xroce_tm_op_slot *slots;
+/* The queue's ring of operations, and how many were written to it. */
+static struct ring ops;
 static uint32_t written;
 
 static void make_line(struct line *l)
@@ -68,29 +63,12 @@ static void free_line(struct line *l)
 	CHECK(!ibv_close_device(l->a.ctx) && !ibv_close_device(l->b.ctx));
 }
 
-/* The mappings of the uverbs file: calls FOUND with each. */
-static void each_ring(void (*found)(void *at, size_t size))
+static int is_ops(const struct ring *r)
 {
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long from, to;
-	char text[512];
+	const struct xroce_tm_op_slot *first = first_slot(r, STRIDE);
 
-	CHECK(f);
-	while (fgets(text, sizeof(text), f))
-		if (strstr(text, "uverbs") && sscanf(text, "%lx-%lx rw-s", &from, &to) == 2)
-			found((void *)from, to - from);
-	fclose(f);
-}
-
-static void is_ops(void *at, size_t size)
-{
-	struct xroce_tm_op_slot *first = (void *)((uint8_t *)at + XROCE_RING_HDR_SIZE);
-
-	if (size >= XROCE_RING_HDR_SIZE + STRIDE && first->wr_id == MAGIC &&
-	    first->opcode == XROCE_TM_SYNC && first->flags == XROCE_TM_SIGNALED) {
-		hdr = at;
-		slots = first;
-	}
+	return first && first->wr_id == MAGIC && first->opcode == XROCE_TM_SYNC &&
+	       first->flags == XROCE_TM_SIGNALED;
 }
 
 /* Finds the ring by an operation that the library writes to it, and has the kernel
@@ -100,42 +78,25 @@ static void find_ops(struct tag_queue *q)
 	struct ibv_ops_wr wr = {
 		.wr_id = MAGIC, .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED,
 	}, *bad;
+	static struct rings all;
+	int i;
 
 	CHECK(!ibv_post_srq_ops(q->srq, &wr, &bad));
 	CHECK(tm_next(q).wr_id == MAGIC);
-	hdr = NULL;
-	each_ring(is_ops);
-	CHECK(hdr);
+	all.count = 0;
+	find_rings(&all, NULL);
+	for (i = 0; i < all.count && !is_ops(&all.ring[i]); i++)
+		;
+	CHECK(i < all.count);
+	ops = all.ring[i];
 	written = 1;
-}
-
-static void store_index(uint32_t index)
-{
-	atomic_store((_Atomic uint32_t *)&hdr->user_index, index);
-}
-
-/* The doorbell that libxroce rings; the error. */
-static int doorbell(struct ibv_srq *srq)
-{
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_post_srq_recv body;
-	} cmd = {
-		.hdr = { .command = IB_USER_VERBS_CMD_POST_SRQ_RECV,
-			 .in_words = sizeof(cmd) / 4, .out_words = 1 },
-		.body = { .srq_handle = srq->handle, .wqe_size = 64 },
-	};
-	uint32_t response;
-
-	cmd.body.response = (uintptr_t)&response;
-	return write(srq->context->cmd_fd, &cmd, sizeof(cmd)) == sizeof(cmd) ? 0 : errno;
 }
 
 static void write_op(const struct xroce_tm_op_slot *op)
 {
-	memcpy((uint8_t *)slots + written % OPS * STRIDE, op, sizeof(*op));
-	store_index(++written);
-	CHECK(!doorbell(hostile.q.srq));
+	memcpy(ops.at + XROCE_RING_HDR_SIZE + written % OPS * STRIDE, op, sizeof(*op));
+	store_index(&ops, ++written);
+	CHECK(!srq_doorbell(hostile.q.srq));
 }
 
 /* An operation that must fail: its completion says so, asked for or not. */
@@ -333,13 +294,13 @@ static void index_out_of_range(void)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		make_line(&hostile);
 		find_ops(&hostile.q);
-		store_index(written + bad[i]);
+		store_index(&ops, written + bad[i]);
 		if (i % 2) {
-			CHECK(doorbell(hostile.q.srq) == EIO);
-			CHECK(doorbell(hostile.q.srq) == EIO);
+			CHECK(srq_doorbell(hostile.q.srq) == EIO);
+			CHECK(srq_doorbell(hostile.q.srq) == EIO);
 			/* Mended too late. */
-			store_index(written);
-			CHECK(doorbell(hostile.q.srq) == EIO);
+			store_index(&ops, written);
+			CHECK(srq_doorbell(hostile.q.srq) == EIO);
 		}
 		status = send_to(&hostile, 1);
 		printf("index %u on: the sender sees %s\n", bad[i], ibv_wc_status_str(status));
@@ -354,11 +315,8 @@ static void index_out_of_range(void)
 	free_line(&honest);
 }
 
-static struct {
-	uint8_t *at;
-	size_t size;
-} rings[MAX_RINGS];
-static int nrings;
+/* The rings of the child, and those that it has from its parent. */
+static struct rings rings, inherited;
 static atomic_int stopped;
 static uint64_t state;
 
@@ -370,37 +328,24 @@ static uint32_t rnd(uint32_t below)
 	return (state >> 32) % below;
 }
 
-static void is_ring(void *at, size_t size)
-{
-	int i;
-
-	for (i = 0; i < nrings; i++)
-		if (rings[i].at == at)
-			return;
-	if (nrings < MAX_RINGS) {
-		rings[nrings].at = at;
-		rings[nrings++].size = size;
-	}
-}
-
 /* Rewrites a queue's rings as fast as it can. */
 static void *rewrite(void *arg)
 {
 	static const uint32_t odd[] = { 0, 1, 4, 5, 31, 0x7fffffff, 0x80000000, UINT32_MAX };
-	int first = *(int *)arg;
 
+	(void)arg;
 	while (!atomic_load(&stopped)) {
-		int r = first + rnd(nrings - first);
-		volatile uint32_t *w = (uint32_t *)rings[r].at;
-		uint32_t at = rnd(rings[r].size / 4), near = rnd(8);
+		const struct ring *r = &rings.ring[rnd(rings.count)];
+		volatile uint32_t *w = (uint32_t *)r->at;
+		uint32_t at = rnd(r->size / 4), near = rnd(8);
 
 		/* Mostly what makes sense of an index: the kernel then reads slots. */
 		if (near > 1) {
-			w = (uint32_t *)hdr;
+			w = (uint32_t *)ops.at;
 			at = XROCE_RING_HDR_SIZE / 4 + rnd(OPS * STRIDE / 4);
 			w[at] = near == 2 ? rnd(UINT32_MAX) : odd[rnd(8)];
 			if (near == 7)
-				store_index(hdr->kernel_index + rnd(OPS));
+				store_index(&ops, ring_hdr(&ops)->kernel_index + rnd(OPS));
 		} else if (rnd(64) == 0) {
 			w[at] = rnd(UINT32_MAX);
 		}
@@ -411,23 +356,20 @@ static void *rewrite(void *arg)
 /* A child: garbage in a queue of its own, and messages to it. */
 static void garbage(void)
 {
-	int first, i;
 	pthread_t writer;
+	int i;
 
 	/* The library may stay in a ring that makes no sense. */
 	alarm(30);
-	nrings = 0;
-	each_ring(is_ring);
-	first = nrings;
+	find_rings(&inherited, NULL);
 	make_line(&hostile);
 	find_ops(&hostile.q);
-	each_ring(is_ring);
-	CHECK(first < nrings);
-	CHECK(!pthread_create(&writer, NULL, rewrite, &first));
+	CHECK(find_rings(&rings, &inherited));
+	CHECK(!pthread_create(&writer, NULL, rewrite, NULL));
 	for (i = 0; i < 200; i++) {
 		struct ibv_wc wc;
 
-		doorbell(hostile.q.srq);
+		srq_doorbell(hostile.q.srq);
 		tm_header(hostile.a.buf, IBV_TMH_EAGER, rnd(3));
 		post_send(&hostile.a, i, TM_HDR + rnd(2000));
 		ibv_poll_cq(hostile.a.cq, 1, &wc);
