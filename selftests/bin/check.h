@@ -78,6 +78,17 @@ static inline int next_event(struct ibv_context *ctx, int type,
 	return 0;
 }
 
+/* The number that COMMAND prints. */
+static inline int count(const char *command)
+{
+	FILE *f = popen(command, "r");
+	int n = -1;
+
+	CHECK(f && fscanf(f, "%d", &n) == 1);
+	pclose(f);
+	return n;
+}
+
 struct check_case {
 	const char *name;
 	void (*run)(void);

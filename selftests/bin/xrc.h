@@ -69,17 +69,6 @@ static inline void to_rtr(struct ibv_qp *qp, struct ibv_qp_attr attr)
 	CHECK(!ibv_modify_qp(qp, &attr, TO_RTR));
 }
 
-/* The number that COMMAND prints. */
-static inline int count(const char *command)
-{
-	FILE *f = popen(command, "r");
-	int n = -1;
-
-	CHECK(f && fscanf(f, "%d", &n) == 1);
-	pclose(f);
-	return n;
-}
-
 /* How many targets there are in the kernel. */
 static inline int targets(void)
 {

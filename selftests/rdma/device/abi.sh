@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=60 debug
+# A library and a module that do not speak the same ABI, and requests for a context that
+# make no sense.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
+
+[ "$TYPE" = xroce ] || skip_all "the ABI is xroce's"
+list_cases abi
+plan $((${#cases[@]} + 1))
+two_hosts
+for c in "${cases[@]}"; do
+	read -r program name <<<"$c"
+	check "$name" "$program" "$name" x1 "$g1"
+done
+check "the devices go" hosts_clean
+finish
