@@ -154,7 +154,11 @@ impl Inner {
                 match ring.available() {
                     Ok(0) => return Err(Taken::Empty),
                     Ok(_) => {}
-                    Err(_) => return Err(Taken::Corrupt),
+                    Err(_) => {
+                        // The one before has completed; which one fails now nobody knows.
+                        *head = RecvHead::default();
+                        return Err(Taken::Corrupt);
+                    }
                 }
                 let room = sges.len().min(max_sge as usize);
                 let list = sges.get_mut(..room).ok_or(Taken::Corrupt)?;

@@ -274,6 +274,8 @@ fn take_user(
         Ok(_) => {}
         Err(CorruptRing) => {
             *corrupt = true;
+            // The one before has completed; which one fails now nobody knows.
+            current.head = RecvHead::default();
             return Err(ReceiveError::Fault);
         }
     }
