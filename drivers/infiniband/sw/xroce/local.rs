@@ -332,6 +332,11 @@ fn advance(
                     recv.io.local_token = transfer.token;
                     *transfer.plan.insert(plan)
                 }
+                // Who would fail anyhow does not wait for the peer.
+                Err(LocalError::Rnr { .. }) if !is_readable(&side.io, qp, &transfer.message) => {
+                    let fault = LocalError::Local(WcStatus::LocProtErr);
+                    return Step::Finished(Err(fault));
+                }
                 Err(error) => {
                     return Step::Finished(Err(error));
                 }
@@ -360,6 +365,17 @@ fn advance(
         (None, Err(error)) => Err(error),
         (None, Ok(())) => Ok(ok),
     })
+}
+
+/// Whether the keys of the sender admit its message, as far as that is known without waiting for memory:
+/// the peer's side is held.
+fn is_readable(io: &SendIo, qp: &WireQp, message: &LocalMessage) -> bool {
+    let slot = message.slot;
+    let list = io.list(slot);
+    let pd = io.list_pd(qp, slot);
+    io.is_inline(slot)
+        || access::sleeps(list)
+        || list.iter().all(|sge| access::check_source(pd, sge).is_ok())
 }
 
 /// Copies the next chunk. True when the message is complete. An error says what to tell the
