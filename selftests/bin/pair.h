@@ -48,14 +48,9 @@ static inline struct ibv_context *open_device(const char *name)
 	return ctx;
 }
 
-/* Opens DEVICE and makes what a connection needs. */
-static inline void make_end(struct end *e, const char *device, int gid_index)
+/* Opens DEVICE and makes all that a connection needs but the queue pair. */
+static inline void open_end(struct end *e, const char *device, int gid_index)
 {
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC,
-		.cap = { PAIR_DEPTH, PAIR_DEPTH, 2, 2, 64 },
-	};
-
 	memset(e, 0, sizeof(*e));
 	e->ctx = open_device(device);
 	e->gid_index = gid_index;
@@ -74,6 +69,17 @@ static inline void make_end(struct end *e, const char *device, int gid_index)
 			   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	if (!e->mr)
 		die("ibv_reg_mr");
+}
+
+/* Opens DEVICE and makes what a connection needs. */
+static inline void make_end(struct end *e, const char *device, int gid_index)
+{
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { PAIR_DEPTH, PAIR_DEPTH, 2, 2, 64 },
+	};
+
+	open_end(e, device, gid_index);
 	init.send_cq = init.recv_cq = e->cq;
 	e->qp = ibv_create_qp(e->pd, &init);
 	if (!e->qp)
