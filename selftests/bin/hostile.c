@@ -1,37 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Writes garbage into the rings that the kernel shares with user space, while
- * a well-behaved connection on the same device goes on.
+ * a well-behaved connection between the same devices goes on.
  *
- *   hostile DEVICE GID-INDEX ROUNDS SEED
+ *   hostile ROUNDS SEED DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
- * Each round is a child process: it connects a pair of its own, finds the rings
- * among its mappings, and for a while mixes proper calls with random stores to
- * indices, flags and slots. It may crash; the kernel, and the connection of the
- * parent, may not notice. The kernel's log is the runner's to look at.
+ * Each round is a child process: it makes connections of its own, RC, XRC and UD,
+ * finds the rings among its mappings, and mixes proper calls with random stores to
+ * indices, flags and slots; a thread of it rewrites them while the kernel reads. It
+ * may be told nonsense; the kernel, and the connection of the parent, may not notice.
+ * A child that did not get to its rings, or not to the end, is a failure. The
+ * kernel's log is the runner's to look at.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <rdma/xroce-abi.h>
+#include "devices.h"
+#include "flow.h"
+#include "rings.h"
 
-#include "pair.h"
+#define CALLS 300
+#define KINDS 3
 
-#define MAX_RINGS 16
-
-static struct {
-	volatile uint8_t *base;
-	size_t size;
-} rings[MAX_RINGS];
-static int nrings;
+/* How far a child has got, in memory that its parent sees. */
+static struct progress {
+	atomic_uint calls;
+	/* Stores of the child, and of its thread. */
+	atomic_uint stores, rewrites;
+} *progress;
 
 /* The parent's mappings, which a child inherits and has to leave alone. */
-static unsigned long honest_rings[MAX_RINGS];
-static int nhonest;
+static struct rings honest_rings;
+/* The child's. The lock keeps them mapped while something is stored. */
+static struct rings rings;
+static pthread_mutex_t mapped = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int stopped;
+/* The thread leaves indices and flags alone, so that the kernel gets to read slots. */
+static int spares_indices;
 
-static uint64_t state;
+static __thread uint64_t state;
 
 /* A generator whose sequence the seed decides (xorshift64*). */
 static uint32_t rnd(uint32_t below)
@@ -40,40 +50,6 @@ static uint32_t rnd(uint32_t below)
 	state ^= state << 25;
 	state ^= state >> 27;
 	return (uint32_t)((state * 0x2545f4914f6cdd1dull) >> 32) % below;
-}
-
-static int is_honest(unsigned long at)
-{
-	int i;
-
-	for (i = 0; i < nhonest; i++)
-		if (honest_rings[i] == at)
-			return 1;
-	return 0;
-}
-
-/* The mappings of the uverbs file are the rings. */
-static void find_rings(void)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long from, to;
-	char line[512];
-
-	nrings = 0;
-	while (f && fgets(line, sizeof(line), f) && nrings < MAX_RINGS) {
-		if (!strstr(line, "uverbs") ||
-		    sscanf(line, "%lx-%lx rw-s", &from, &to) != 2 ||
-		    is_honest(from))
-			continue;
-		rings[nrings].base = (uint8_t *)from;
-		rings[nrings++].size = to - from;
-	}
-	if (f)
-		fclose(f);
-	if (!nrings) {
-		printf("no rings found\n");
-		exit(3);
-	}
 }
 
 static uint32_t odd_word(void)
@@ -88,85 +64,154 @@ static uint32_t odd_word(void)
 	}
 }
 
-static void scribble(void)
+/* A word of a slot: opcode, flags, counts, keys, lengths... */
+static void scribble_slot(const struct ring *r)
 {
-	volatile uint8_t *base;
-	size_t size, at;
-	int r = rnd(nrings), i;
+	size_t words = (r->size - XROCE_RING_HDR_SIZE) / 4;
 
-	base = rings[r].base;
-	size = rings[r].size;
+	((volatile uint32_t *)(r->at + XROCE_RING_HDR_SIZE))[rnd(words)] = odd_word();
+}
+
+static void scribble(const struct ring *r)
+{
+	volatile uint32_t *words = (void *)r->at;
+	volatile uint32_t *index = words + offsetof(struct xroce_ring_hdr, user_index) / 4;
+	size_t at;
+	int i;
+
 	switch (rnd(5)) {
 	case 0:
-		*(volatile uint32_t *)(base + offsetof(struct xroce_ring_hdr, user_index)) += rnd(80);
+		*index += rnd(80);
 		break;
 	case 1:
-		*(volatile uint32_t *)(base + offsetof(struct xroce_ring_hdr, user_index)) = odd_word();
+		*index = odd_word();
 		break;
 	case 2:
-		at = rnd(XROCE_RING_HDR_SIZE / 4) * 4;
-		*(volatile uint32_t *)(base + at) = odd_word();
+		words[rnd(XROCE_RING_HDR_SIZE / 4)] = odd_word();
 		break;
 	case 3:
-		/* A word of a slot: opcode, flags, counts, keys, lengths... */
-		at = XROCE_RING_HDR_SIZE + rnd((size - XROCE_RING_HDR_SIZE) / 4) * 4;
-		*(volatile uint32_t *)(base + at) = odd_word();
+		scribble_slot(r);
 		break;
 	default:
-		at = XROCE_RING_HDR_SIZE + rnd((size - XROCE_RING_HDR_SIZE) / 64) * 64;
-		for (i = 0; i < 64 && at + i < size; i++)
-			base[at + i] = rnd(256);
+		at = XROCE_RING_HDR_SIZE + rnd((r->size - XROCE_RING_HDR_SIZE) / 64) * 64;
+		for (i = 0; i < 64 && at + i < r->size; i++)
+			((volatile uint8_t *)r->at)[at + i] = rnd(256);
 	}
 }
 
-static void round_of_garbage(const char *device, int gid_index)
+/* Rewrites the rings as fast as it can. */
+static void *rewrite(void *arg)
 {
-	struct end a, b;
-	struct ibv_wc wc[8];
-	int i, calls = 300;
+	state = *(uint64_t *)arg;
+	while (!atomic_load(&stopped)) {
+		int i;
 
-	make_end(&a, device, gid_index);
-	make_end(&b, device, gid_index);
-	connect_end(&a, &b);
-	connect_end(&b, &a);
-	find_rings();
-	for (i = 0; i < calls; i++) {
-		struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
-		struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+		pthread_mutex_lock(&mapped);
+		for (i = 0; i < 16; i++) {
+			const struct ring *r = &rings.ring[rnd(rings.count)];
 
-		switch (rnd(12)) {
-		case 0: case 1: case 2:
-			scribble();
-			break;
-		case 3: case 4: case 5:
-			post_send(rnd(2) ? &a : &b, i, rnd(PAIR_SIZE));
-			break;
-		case 6: case 7:
-			post_receive(rnd(2) ? &a : &b, i);
-			break;
-		case 8: case 9:
-			ibv_poll_cq(rnd(2) ? a.cq : b.cq, 8, wc);
-			break;
-		case 10:
-			ibv_req_notify_cq(rnd(2) ? a.cq : b.cq, rnd(2));
-			break;
-		default:
-			if (rnd(4))
-				break;
-			if (rnd(3) == 0)
-				ibv_resize_cq(a.cq, 1 + rnd(4 * PAIR_DEPTH));
-			else if (rnd(2))
-				ibv_modify_qp(a.qp, &err, IBV_QP_STATE);
-			else if (!ibv_modify_qp(b.qp, &reset, IBV_QP_STATE))
-				connect_end(&b, &a);
-			/* A resized ring is another mapping. */
-			find_rings();
+			if (spares_indices || rnd(64))
+				scribble_slot(r);
+			else
+				scribble(r);
 		}
+		pthread_mutex_unlock(&mapped);
+		atomic_fetch_add(&progress->rewrites, 16);
 	}
+	return NULL;
+}
+
+static void look_for_rings(void)
+{
+	rings.count = 0;
+	CHECK(find_rings(&rings, &honest_rings));
+}
+
+/* Queue pairs anew: those of before may be in error for good, and the library's idea
+ * of their rings with them. */
+static void renew(struct flow *f)
+{
+	pthread_mutex_lock(&mapped);
+	CHECK(!ibv_destroy_qp(f->a.qp) && !ibv_destroy_qp(f->b.qp));
+	flow_make_qps(f);
+	look_for_rings();
+	pthread_mutex_unlock(&mapped);
+}
+
+static void resize(struct flow *f)
+{
+	struct ibv_srq_attr attr = { .max_wr = 1 + rnd(4 * PAIR_DEPTH) };
+
+	/* The old ring is unmapped, the new one another mapping. */
+	pthread_mutex_lock(&mapped);
+	if (f->srq && rnd(2))
+		ibv_modify_srq(f->srq, &attr, IBV_SRQ_MAX_WR);
+	else
+		ibv_resize_cq(rnd(2) ? f->a.cq : f->b.cq, 1 + rnd(4 * PAIR_DEPTH));
+	look_for_rings();
+	pthread_mutex_unlock(&mapped);
+}
+
+static void call(struct flow *f, uint64_t id)
+{
+	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc[8];
+
+	switch (rnd(16)) {
+	case 0: case 1: case 2:
+		scribble(&rings.ring[rnd(rings.count)]);
+		atomic_fetch_add(&progress->stores, 1);
+		break;
+	case 3: case 4: case 5: case 6:
+		flow_send(f, id, rnd(f->kind == FLOW_UD ? 1200 : PAIR_SIZE));
+		break;
+	case 7: case 8: case 9:
+		flow_receive(f, id);
+		break;
+	case 10: case 11:
+		ibv_poll_cq(rnd(2) ? f->a.cq : f->b.cq, 8, wc);
+		break;
+	case 12:
+		ibv_req_notify_cq(rnd(2) ? f->a.cq : f->b.cq, rnd(2));
+		break;
+	case 13:
+		qp_doorbell(f->a.qp);
+		break;
+	case 14:
+		if (rnd(2))
+			resize(f);
+		else if (rnd(2))
+			ibv_modify_qp(rnd(2) ? f->a.qp : f->b.qp, &err, IBV_QP_STATE);
+		break;
+	default:
+		renew(f);
+	}
+}
+
+static void round_of_garbage(uint64_t seed)
+{
+	uint64_t of_thread = seed ^ 0x5bd1e995;
+	struct flow flows[KINDS];
+	pthread_t writer;
+	int i;
+
+	state = seed;
+	for (i = 0; i < KINDS; i++)
+		make_flow(&flows[i], (enum flow_kind)i, rnd(2), device, gid_index);
+	look_for_rings();
+	spares_indices = rnd(2);
+	CHECK(!pthread_create(&writer, NULL, rewrite, &of_thread));
+	for (i = 0; i < CALLS; i++) {
+		call(&flows[rnd(KINDS)], i);
+		atomic_fetch_add(&progress->calls, 1);
+	}
+	/* The library takes down half of them, the kernel the rest. */
 	if (rnd(2))
 		_exit(0);
-	ibv_destroy_qp(a.qp);
-	ibv_destroy_qp(b.qp);
+	atomic_store(&stopped, 1);
+	CHECK(!pthread_join(writer, NULL));
+	for (i = 0; i < KINDS; i++)
+		free_flow(&flows[i]);
 	_exit(0);
 }
 
@@ -174,69 +219,72 @@ static void round_of_garbage(const char *device, int gid_index)
 static void honest(struct end *a, struct end *b, uint8_t value)
 {
 	struct ibv_wc wc;
-	int n;
 
 	memset(a->buf, value, PAIR_SIZE);
 	memset(b->buf + PAIR_SIZE, ~value, PAIR_SIZE);
-	if (post_receive(b, value) || post_send(a, value, PAIR_SIZE)) {
-		printf("the honest pair cannot post\n");
-		exit(1);
-	}
-	while (!(n = ibv_poll_cq(b->cq, 1, &wc)))
-		;
-	if (n != 1 || wc.status || memcmp(b->buf + PAIR_SIZE, a->buf, PAIR_SIZE)) {
-		printf("the honest pair's message: %s\n", n == 1 ?
-		       ibv_wc_status_str(wc.status) : "poll failed");
-		exit(1);
-	}
-	while (!(n = ibv_poll_cq(a->cq, 1, &wc)))
-		;
-	if (n != 1 || wc.status) {
-		printf("the honest pair's send: %s\n", n == 1 ?
-		       ibv_wc_status_str(wc.status) : "poll failed");
-		exit(1);
-	}
+	CHECK(!post_receive(b, value) && !post_send(a, value, PAIR_SIZE));
+	CHECK(next_wc(b->cq, &wc) == 1 && !wc.status);
+	CHECK(!memcmp(b->buf + PAIR_SIZE, a->buf, PAIR_SIZE));
+	CHECK(next_wc(a->cq, &wc) == 1 && !wc.status);
+}
+
+/* The child PID of round I, at whose end it must have done all it was to do. */
+static void wait_for_child(pid_t pid, int i, struct end *a, struct end *b)
+{
+	int status;
+
+	do {
+		honest(a, b, (uint8_t)i);
+	} while (!waitpid(pid, &status, WNOHANG));
+	if (status || progress->calls != CALLS || !progress->stores || !progress->rewrites)
+		printf("round %d: %s %d after %u calls, %u stores, %u by the thread\n", i,
+		       WIFEXITED(status) ? "exit" : "signal",
+		       WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+		       progress->calls, progress->stores, progress->rewrites);
+	CHECK(!status);
+	CHECK(progress->calls == CALLS && progress->stores && progress->rewrites);
 }
 
 int main(int argc, char **argv)
 {
+	unsigned long rewrites = 0;
 	struct end a, b;
-	int rounds, i, status, crashed = 0;
+	int rounds, i;
 	uint64_t seed;
 
-	if (argc != 5)
+	if (argc != 5 && argc != 7)
 		return 2;
-	rounds = atoi(argv[3]);
-	seed = strtoull(argv[4], NULL, 0);
+	rounds = atoi(argv[1]);
+	seed = strtoull(argv[2], NULL, 0);
+	device[0] = argv[3];
+	gid_index[0] = atoi(argv[4]);
+	device[1] = argv[argc - 2];
+	gid_index[1] = atoi(argv[argc - 1]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %llu\n", (unsigned long long)seed);
-	make_end(&a, argv[1], atoi(argv[2]));
-	make_end(&b, argv[1], atoi(argv[2]));
+	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	CHECK(progress != MAP_FAILED);
+	make_end(&a, device[0], gid_index[0]);
+	make_end(&b, device[1], gid_index[1]);
 	connect_end(&a, &b);
 	connect_end(&b, &a);
-	find_rings();
-	for (i = 0; i < nrings; i++)
-		honest_rings[i] = (unsigned long)rings[i].base;
-	nhonest = nrings;
+	CHECK(find_rings(&honest_rings, NULL));
 	for (i = 0; i < rounds; i++) {
-		pid_t pid = fork();
+		pid_t pid;
 
-		if (pid < 0)
-			die("fork");
+		memset((void *)progress, 0, sizeof(*progress));
+		pid = fork();
+		CHECK(pid >= 0);
 		if (!pid) {
-			state = (seed + i) * 0x9e3779b97f4a7c15ull + 1;
-			/* The plug-in may spin on a ring that makes no sense. */
-			alarm(60);
-			round_of_garbage(argv[1], atoi(argv[2]));
+			/* Nobody waits for ever on a ring that makes no sense. */
+			alarm(getenv("SELFTEST_SLOW") ? 60 * atoi(getenv("SELFTEST_SLOW")) : 60);
+			round_of_garbage((seed + i) * 0x9e3779b97f4a7c15ull + 1);
 		}
-		do {
-			honest(&a, &b, (uint8_t)i);
-		} while (!waitpid(pid, &status, WNOHANG));
-		if (WIFEXITED(status) && WEXITSTATUS(status) == 3)
-			return 1;
-		crashed += !WIFEXITED(status);
+		wait_for_child(pid, i, &a, &b);
+		rewrites += progress->rewrites;
 	}
 	honest(&a, &b, 77);
-	printf("%d rounds, %d children crashed\n", rounds, crashed);
+	printf("%d rounds, %lu words rewritten by threads\n", rounds, rewrites);
 	return 0;
 }
