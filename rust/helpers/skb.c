@@ -47,6 +47,8 @@ static const u8 *xrdma_rx_payload(struct sk_buff *skb)
  */
 bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 {
+	/* Extension headers can be longer than info->ip_len can say. */
+	unsigned int ip_len = skb_network_header_len(skb);
 	const struct udphdr *udp;
 	unsigned int len;
 
@@ -58,13 +60,13 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 	if (len < sizeof(*udp) || len > skb->len)
 		return false;
 	info->ip = skb_network_header(skb);
-	info->ip_len = skb_network_header_len(skb);
+	info->ip_len = ip_len;
 	info->payload_len = len - sizeof(*udp);
 	info->sport = ntohs(udp->source);
 	if (skb->protocol == htons(ETH_P_IP)) {
 		const struct iphdr *ip = ip_hdr(skb);
 
-		if (info->ip_len != sizeof(*ip))
+		if (ip_len != sizeof(*ip))
 			return false;
 		ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)info->src);
 		ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)info->dst);
@@ -76,7 +78,7 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 	if (skb->protocol == htons(ETH_P_IPV6)) {
 		const struct ipv6hdr *ip = ipv6_hdr(skb);
 
-		if (info->ip_len != sizeof(*ip))
+		if (ip_len != sizeof(*ip))
 			return false;
 		memcpy(info->src, &ip->saddr, sizeof(info->src));
 		memcpy(info->dst, &ip->daddr, sizeof(info->dst));
