@@ -238,6 +238,7 @@ struct xrdma_link_info {
 	__u16 vlan;
 };
 
+/* Takes a packet; or, without @skb, hears that one for @info->dst was refused. */
 typedef void (*xrdma_receive_fn)(__u64 net_cookie, struct sk_buff *skb,
 				 const struct xrdma_rx_info *info);
 struct xrdma_tunnel;

@@ -40,10 +40,11 @@ static const u8 *xrdma_rx_payload(struct sk_buff *skb)
 
 /*
  * Called with skb->data at the UDP header, as encap_rcv() gets it, and again on
- * what comes out of a queue. All header accessors are inline. False: not a
- * packet that RoCEv2 allows, or no memory to put it together. IP options and
- * extension headers are refused: RoCEv2 has none, and the ICRC covers the
- * header as it is laid out without them.
+ * what comes out of a queue. All header accessors are inline. False: no memory
+ * to put the packet together, and then info->payload is NULL; or not a packet
+ * that RoCEv2 allows, and then the addresses are there. IP options and extension
+ * headers are refused: RoCEv2 has none, and the ICRC covers the header as it is
+ * laid out without them.
  */
 bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 {
@@ -55,39 +56,37 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 	info->payload = xrdma_rx_payload(skb);
 	if (!info->payload)
 		return false;
-	udp = udp_hdr(skb);
-	len = ntohs(udp->len);
-	if (len < sizeof(*udp) || len > skb->len)
-		return false;
 	info->ip = skb_network_header(skb);
-	info->ip_len = ip_len;
-	info->payload_len = len - sizeof(*udp);
-	info->sport = ntohs(udp->source);
 	if (skb->protocol == htons(ETH_P_IP)) {
 		const struct iphdr *ip = ip_hdr(skb);
 
-		if (ip_len != sizeof(*ip))
-			return false;
+		info->ip_len = sizeof(*ip);
 		ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)info->src);
 		ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)info->dst);
 		info->tos = ip->tos;
 		info->ttl = ip->ttl;
 		info->flow_label = 0;
-		return true;
-	}
-	if (skb->protocol == htons(ETH_P_IPV6)) {
+	} else if (skb->protocol == htons(ETH_P_IPV6)) {
 		const struct ipv6hdr *ip = ipv6_hdr(skb);
 
-		if (ip_len != sizeof(*ip))
-			return false;
+		info->ip_len = sizeof(*ip);
 		memcpy(info->src, &ip->saddr, sizeof(info->src));
 		memcpy(info->dst, &ip->daddr, sizeof(info->dst));
 		info->tos = ipv6_get_dsfield(ip);
 		info->ttl = ip->hop_limit;
 		info->flow_label = ntohl(ip6_flowlabel(ip));
-		return true;
+	} else {
+		/* UDP has no other. */
+		info->payload = NULL;
+		return false;
 	}
-	return false;
+	udp = udp_hdr(skb);
+	len = ntohs(udp->len);
+	if (ip_len != info->ip_len || len < sizeof(*udp) || len > skb->len)
+		return false;
+	info->payload_len = len - sizeof(*udp);
+	info->sport = ntohs(udp->source);
+	return true;
 }
 
 /*

@@ -36,7 +36,17 @@ static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	struct xrdma_tunnel *t = rcu_dereference_sk_user_data(sk);
 	struct xrdma_rx_info info;
 
-	if (unlikely(!t || !xrdma_rx_parse(skb, &info))) {
+	if (unlikely(!t)) {
+		kfree_skb(skb);
+		return 0;
+	}
+	if (unlikely(!xrdma_rx_parse(skb, &info))) {
+		if (info.payload) {
+			struct xrdma_rx_info refused = {};
+
+			memcpy(refused.dst, info.dst, sizeof(refused.dst));
+			t->receive(t->cookie, NULL, &refused);
+		}
 		kfree_skb(skb);
 		return 0;
 	}

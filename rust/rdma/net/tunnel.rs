@@ -17,6 +17,7 @@ use kernel::{
 };
 
 use super::{
+    GidAddr,
     Namespace,
     NamespaceId,
     RxSkb, //
@@ -34,6 +35,10 @@ pub trait Receiver: 'static {
     /// A packet came to UDP port 4791 in namespace `ns`. Softirq (a thread on PREEMPT_RT), in an RCU
     /// read section; several CPUs at a time.
     fn receive(ns: NamespaceId, skb: RxSkb);
+
+    /// A packet for `dst` came that RoCEv2 does not allow, with IP options or extension headers, and
+    /// was dropped. Context as above.
+    fn refused(ns: NamespaceId, dst: &GidAddr);
 }
 
 /// UDP port 4791 of a network namespace, for IPv4 and, where there is IPv6, for that.
@@ -130,14 +135,19 @@ impl Drop for Inner {
 
 /// # Safety
 ///
-/// `skb` is a detached packet that the callee gets, and `info` was made of it.
+/// `skb` is a detached packet that the callee gets, and `info` was made of it; or it is null, and
+/// `info` has the addresses of a packet that was refused.
 unsafe extern "C" fn receive<H: Receiver>(
     cookie: u64,
     skb: *mut kernel::bindings::sk_buff,
     info: *const bindings::xrdma_rx_info,
 ) {
     // SAFETY: By the safety requirement.
-    if let Some(skb) = unsafe { RxSkb::from_raw(skb, info.read()) } {
-        H::receive(NamespaceId(cookie), skb);
+    let info = unsafe { info.read() };
+    let dst = GidAddr(info.dst);
+    // SAFETY: By the safety requirement.
+    match unsafe { RxSkb::from_raw(skb, info) } {
+        Some(skb) => H::receive(NamespaceId(cookie), skb),
+        None => H::refused(NamespaceId(cookie), &dst),
     }
 }

@@ -49,7 +49,7 @@ counters! {
     SendError = c"send_err",
     /// Packets with a wrong ICRC.
     BadIcrc = c"rcvd_icrc_err",
-    /// Packets with a malformed header.
+    /// Packets with a malformed header, IP options or IPv6 extension headers.
     Malformed = c"rcvd_malformed",
     /// Packets for no queue pair, or for one that must not get them.
     Unknown = c"rcvd_unknown_qp",

@@ -41,6 +41,10 @@ impl rdma::net::Receiver for Rx {
             tables::count_at(ns, &dst, Counter::Unknown);
         }
     }
+
+    fn refused(ns: NamespaceId, dst: &GidAddr) {
+        tables::count_at(ns, dst, Counter::Malformed);
+    }
 }
 
 /// A packet with a correct ICRC and sound headers.
