@@ -49,7 +49,8 @@ counters! {
     SendError = c"send_err",
     /// Packets with a wrong ICRC.
     BadIcrc = c"rcvd_icrc_err",
-    /// Packets with a malformed header, IP options or IPv6 extension headers.
+    /// Packets with a malformed header, IP options or IPv6 extension headers; datagrams beyond the
+    /// MTU.
     Malformed = c"rcvd_malformed",
     /// Packets for no queue pair, or for one that must not get them.
     Unknown = c"rcvd_unknown_qp",

@@ -155,6 +155,11 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
         qp.device.count(Counter::Unknown, 1);
         return;
     };
+    // None of ours is longer, and a receive is not to be spent on one that is.
+    if packet.payload_len() > qp.device.mtu().bytes() {
+        qp.device.count(Counter::Malformed, 1);
+        return;
+    }
     match io.take(qp, None) {
         Ok(()) => {}
         Err(ReceiveError::Fault) => {
