@@ -14,11 +14,12 @@ import zlib
 import ktap
 
 SRC, DST = '10.7.0.2', '10.7.0.1'
+SRC6, DST6 = 'fd07::2', 'fd07::1'
 PORT = 4791
 CLONE_NEWNET = 0x40000000
 
-RC, XRC = 0x00, 0xa0
-SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
+RC, UD, XRC = 0x00, 0x60, 0xa0
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY, SEND_ONLY_IMM = 0x00, 0x01, 0x02, 0x04, 0x05
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0a
 READ, READ_RESPONSE_ONLY, ACK, ATOMIC_ACK, FETCH_ADD = 0x0c, 0x10, 0x11, 0x12, 0x14
 NAK_PSN, NAK_INVALID, NAK_ACCESS = 0x60, 0x61, 0x62
@@ -44,10 +45,20 @@ def xrceth(srqn):
     return struct.pack('!I', srqn)
 
 
+def deth(qkey, src_qpn):
+    """The header of datagrams."""
+    return struct.pack('!II', qkey, src_qpn)
+
+
 def icrc(ip, udp, body):
-    """The ICRC of a packet: fields that routers change count as ones."""
+    """The ICRC of a packet: fields that routers change count as ones. Options and extension
+    headers, which RoCEv2 does not have, count as they are."""
     ip = bytearray(ip)
-    ip[1] = ip[8] = ip[10] = ip[11] = 0xff
+    if ip[0] >> 4 == 4:
+        ip[1] = ip[8] = ip[10] = ip[11] = 0xff
+    else:
+        ip[0] |= 0x0f
+        ip[1] = ip[2] = ip[3] = ip[7] = 0xff
     udp = udp[:6] + b'\xff\xff'
     if len(body) > 4:
         body = body[:4] + b'\xff' + body[5:]
@@ -64,6 +75,7 @@ class Wire:
         os.setns(there, CLONE_NEWNET)
         try:
             self.tx = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
+            self.tx6 = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW)
             self.rx = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800))
             self.rx.bind(('e2', 0x0800))
         finally:
@@ -73,23 +85,35 @@ class Wire:
         self.rx.setblocking(False)
         self.id = 0
 
-    def raw(self, payload, src=SRC, spoil=None, covered=False):
-        """Send payload over UDP; covered: it ends with its ICRC already.
+    def raw(self, payload, src=SRC, spoil=None, covered=False, options=b''):
+        """Send payload over UDP; covered: it ends with its ICRC already; options: of the IP header.
 
         spoil(packet) may change the finished IP packet (a bytearray)."""
         self.id = self.id % 0xffff + 1
-        length = 28 + len(payload) + (0 if covered else 4)
-        ip = struct.pack('!BBHHHBBH4s4s', 0x45, 0, length, self.id, 0x4000, 64, 17, 0,
-                         socket.inet_aton(src), socket.inet_aton(DST))
-        udp = struct.pack('!HHHH', 49153, PORT, length - 20, 0)
+        size = 20 + len(options)
+        length = size + 8 + len(payload) + (0 if covered else 4)
+        ip = struct.pack('!BBHHHBBH4s4s', 0x40 | size // 4, 0, length, self.id, 0x4000, 64, 17, 0,
+                         socket.inet_aton(src), socket.inet_aton(DST)) + options
+        udp = struct.pack('!HHHH', 49153, PORT, length - size, 0)
         packet = bytearray(ip + udp + payload + (b'' if covered else icrc(ip, udp, payload)))
         if spoil:
             spoil(packet)
         self.tx.sendto(packet, (DST, 0))
 
+    def raw6(self, payload, first=17, extension=b'', crc_over=None):
+        """Send payload over UDP and IPv6, with extension headers of which the first is of kind first.
+
+        crc_over: bytes of headers that the ICRC covers, else all."""
+        length = 8 + len(payload) + 4
+        ip = struct.pack('!IHBB16s16s', 6 << 28, len(extension) + length, first, 64,
+                         socket.inet_pton(socket.AF_INET6, SRC6), socket.inet_pton(socket.AF_INET6, DST6))
+        udp = struct.pack('!HHHH', 49153, PORT, length, 0)
+        headers = (ip + extension + udp)[:crc_over]
+        self.tx6.sendto(ip + extension + udp + payload + icrc(headers[:-8], headers[-8:], payload), (DST6, 0))
+
     def send(self, opcode, qpn, psn, rest=b'', **options):
         """Send a packet with a right ICRC; rest: extended headers and payload."""
-        way = {k: options.pop(k) for k in ('src', 'spoil') if k in options}
+        way = {k: options.pop(k) for k in ('src', 'spoil', 'options') if k in options}
         self.raw(bth(opcode, qpn, psn, **options) + rest, **way)
 
     def answers(self, qpn):
@@ -125,4 +149,5 @@ class Wire:
     def close(self):
         """Close the sockets."""
         self.tx.close()
+        self.tx6.close()
         self.rx.close()

@@ -16,10 +16,11 @@ import wire
 from ktap import case, expect, expect_eq
 from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
 from pyverbs.pd import PD
-from verbs import ACC, ALL, QP, QPS, QPT, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge
+from verbs import (ACC, ALL, QP, QPS, QPT, WCS, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge,
+                   status_name)
 from wire import (ACK, ATOMIC_ACK, FETCH_ADD, NAK_ACCESS, NAK_INVALID, NAK_PSN, RC, READ, READ_RESPONSE_ONLY,
-                  SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, WRITE_FIRST, WRITE_LAST, WRITE_MIDDLE,
-                  WRITE_ONLY, XRC, atomiceth, reth, xrceth)
+                  SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, SEND_ONLY_IMM, UD, WRITE_FIRST, WRITE_LAST,
+                  WRITE_MIDDLE, WRITE_ONLY, XRC, atomiceth, bth, deth, reth, xrceth)
 
 # The peer's queue pair, which does not exist, and the first PSN that it uses.
 GHOST, PSN = 0xabcdef, 0xfffffe
@@ -139,6 +140,56 @@ class Target:
     def untouched(self):
         """Nothing was written."""
         expect_eq(get(self.mr, 4096), bytes(4096), 'memory')
+
+    def close(self):
+        self.node.close()
+
+
+QKEY = 0x11223344
+# What stands before a datagram in a receive.
+GRH = 40
+
+
+class Datagrams:
+    """A UD queue pair of x1, and memory."""
+
+    def __init__(self):
+        self.node = verbs.Node('x1')
+        self.mr = self.node.mr(4096)
+        cap = QPCap(max_send_wr=1, max_recv_wr=8, max_send_sge=1, max_recv_sge=1)
+        self.qp = QP(self.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_UD, scq=self.node.cq, rcq=self.node.cq, cap=cap))
+        attr = QPAttr(port_num=1)
+        attr.qkey = QKEY
+        self.qp.to_rts(attr)
+
+    def packet(self, data=b'data', op=SEND_ONLY, qkey=QKEY, immediate=b''):
+        """A datagram from BTH to payload."""
+        return bth(UD | op, self.qp.qp_num, PSN, ack=False) + deth(qkey, GHOST) + immediate + data
+
+    def send(self, data=b'data', options=b'', **fields):
+        """Send a datagram."""
+        link.raw(self.packet(data, **fields), options=options)
+
+    def post(self, room=4096):
+        """A receive for so many bytes, headers included."""
+        self.qp.post_recv(recv_wr([sge(self.mr, room)]))
+
+    def got(self, data, status=WCS.IBV_WC_SUCCESS):
+        """Exactly one receive has completed."""
+        wc, = verbs.poll(self.node.cq)
+        expect_eq(status_name(wc.status), status.name, 'status')
+        if status == WCS.IBV_WC_SUCCESS:
+            expect_eq((wc.byte_len, wc.src_qp, get(self.mr, len(data), GRH)), (GRH + len(data), GHOST, data),
+                      'receive')
+        verbs.nothing(self.node.cq)
+
+    def alive(self):
+        """Nothing was received; the receive that is posted takes a right datagram."""
+        marker()
+        verbs.nothing(self.node.cq)
+        expect_eq(get(self.mr, 4096), bytes(4096), 'memory')
+        self.send(b'good')
+        self.got(b'good')
 
     def close(self):
         self.node.close()
@@ -521,6 +572,145 @@ def srq_goes_within_a_message():
     verbs.nothing(t.node.cq)
     expect_eq(get(t.mr, 4, MTU), bytes(4), 'memory')
     t.close()
+
+
+@case
+def datagram_with_wrong_key():
+    d = Datagrams()
+    d.post()
+    keys = (0, QKEY ^ 1, QKEY | 1 << 31, 0x80010000, 0xffffffff)
+    with Counted(len(keys), 'rcvd_unknown_qp'):
+        for key in keys:
+            d.send(qkey=key)
+    d.alive()
+    d.close()
+
+
+@case
+def truncated_datagram():
+    """The header of datagrams, or the immediate data behind it, is not whole."""
+    d = Datagrams()
+    d.post()
+    only, imm = d.packet(b''), d.packet(b'', SEND_ONLY_IMM, immediate=b'imm.')
+    with Counted(8 + 12, 'rcvd_malformed'):
+        for whole in (only, imm):
+            for n in range(12, len(whole)):
+                link.raw(whole[:n])
+    d.alive()
+    d.post()
+    d.send(b'', op=SEND_ONLY_IMM, immediate=b'imm.')
+    d.got(b'')
+    d.close()
+
+
+@case
+def datagram_with_wrong_opcode():
+    """Datagrams are whole SENDs; packets of connections are not for this queue pair."""
+    d = Datagrams()
+    d.post()
+    others = [op for op in range(0x20) if op not in (SEND_ONLY, SEND_ONLY_IMM)]
+    with Counted(len(others), 'rcvd_malformed'):
+        for op in others:
+            d.send(bytes(64), op=op)
+    with Counted(2, 'rcvd_unknown_qp'):
+        for base in (RC, XRC):
+            link.send(base | SEND_ONLY, d.qp.qp_num, PSN, bytes(64))
+    d.alive()
+    d.close()
+
+
+@case
+def datagram_beyond_mtu():
+    """A receive that has room for it is not spent on it."""
+    d = Datagrams()
+    d.post()
+    with Counted(3, 'rcvd_malformed'):
+        for length in (MTU + 1, MTU + 4, 1400):
+            # The pad is none of its bytes.
+            link.raw(bth(UD | SEND_ONLY, d.qp.qp_num, PSN, ack=False, pad=-length % 4) + deth(QKEY, GHOST) +
+                     b'x' * (length + -length % 4))
+    d.alive()
+    d.post()
+    d.send(b'y' * MTU)
+    d.got(b'y' * MTU)
+    d.close()
+
+
+@case
+def datagram_beyond_receive():
+    """The receive completes with an error; the next is as good as ever."""
+    d = Datagrams()
+    for room, length in ((GRH + 60, 64), (GRH, 4), (GRH - 4, 0), (4, 64)):
+        d.post(room)
+        d.send(b'x' * length)
+        d.got(b'', WCS.IBV_WC_LOC_LEN_ERR)
+        expect_eq(get(d.mr, 4096 - room, room), bytes(4096 - room), 'memory behind the receive')
+        d.post()
+        d.send(b'good')
+        d.got(b'good')
+        verbs.put(d.mr, bytes(4096))
+    d.close()
+
+
+@case
+def datagram_without_receive():
+    d = Datagrams()
+    with Counted(3, 'rcvd_dropped'):
+        for _ in range(3):
+            d.send()
+    d.post()
+    d.alive()
+    d.close()
+
+
+# End, no operation, router alert.
+EOL, NOP, ALERT = b'\0', b'\1', b'\x94\x04\0\0'
+
+
+@case
+def ip_options():
+    """RoCEv2 has none, whatever the ICRC covers."""
+    t, d = Target(), Datagrams()
+    d.post()
+    lists = (NOP * 3 + EOL, ALERT, NOP * 8, ALERT + NOP * 16, NOP * 39 + EOL)
+    with Counted(2 * len(lists), 'rcvd_malformed'):
+        for options in lists:
+            d.send(options=options)
+            t.write(options=options)
+    t.alive()
+    d.alive()
+    t.close()
+    d.close()
+
+
+HOPS, FRAGMENT, DESTINATION = 0, 44, 60
+
+
+def padded(extra=0):
+    """An extension header that says nothing, in front of UDP; with an option of `extra` bytes that may be skipped."""
+    if not extra:
+        return bytes((17, 0, 1, 4)) + bytes(4)
+    size = 4 + extra
+    return bytes((17, size // 8 - 1, 0x1e, extra)) + bytes(extra)
+
+
+@case
+def extension_headers():
+    """RoCEv2 has none, either; one of 256 bytes least of all."""
+    d = Datagrams()
+    d.post()
+    link.raw6(d.packet(b'over six'))
+    d.got(b'over six')
+    verbs.put(d.mr, bytes(4096))
+    d.post()
+    headers = ((HOPS, padded()), (DESTINATION, padded()), (FRAGMENT, bytes((17, 0, 0, 0, 0, 0, 0, 1))),
+               (DESTINATION, padded(252)))
+    with Counted(2 * len(headers), 'rcvd_malformed'):
+        for first, extension in headers:
+            link.raw6(d.packet(), first, extension)
+            link.raw6(d.packet(), first, extension, crc_over=48)
+    d.alive()
+    d.close()
 
 
 @case
