@@ -12,7 +12,6 @@ use crate::{
     device::Device,
     errno::emsgsize,
     events::QpHandle,
-    growth::make_room,
     provider::Provider,
     qp::{
         Qp,
@@ -35,6 +34,10 @@ use kernel::{
     error::to_result,
     new_mutex,
     prelude::*,
+    rbtree::{
+        RBTree,
+        RBTreeNode, //
+    },
     sync::{
         Arc,
         Mutex, //
@@ -67,19 +70,25 @@ impl<P: Provider> Drop for Entry<P> {
     }
 }
 
+/// Where a queue pair is found among the entries.
+fn key(qp: NonNull<bindings::ib_qp>) -> usize {
+    qp.as_ptr() as usize
+}
+
 /// The entries of a device.
 #[pin_data]
 pub(crate) struct Tracked<P: Provider> {
+    /// By address, which no two of them share: a domain that ends takes out thousands, one by one.
     /// `None` once the device goes.
     #[pin]
-    entries: Mutex<Option<KVec<Entry<P>>>>,
+    entries: Mutex<Option<RBTree<usize, Entry<P>>>>,
 }
 
 impl<P: Provider> Tracked<P> {
     pub(crate) fn new() -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Self {
-                entries <- new_mutex!(Some(KVec::new())),
+                entries <- new_mutex!(Some(RBTree::new())),
             }),
             GFP_KERNEL,
         )
@@ -97,10 +106,7 @@ impl<P: Provider> Tracked<P> {
             let Some(entries) = (*entries).as_mut() else {
                 return;
             };
-            let Some(at) = entries.iter().position(|e| e.0 == qp) else {
-                return;
-            };
-            entries.remove(at)
+            entries.remove(&key(qp))
         };
         // Waits, so not under the lock.
         drop(entry);
@@ -249,12 +255,12 @@ impl<P: Provider> Device<P> {
         );
         let qp = entry.0;
         let tracked = self.tracked();
-        {
-            let mut entries = tracked.entries.lock();
-            let entries = (*entries).as_mut().ok_or(ENODEV)?;
-            make_room(entries, GFP_KERNEL)?;
-            entries.push_within_capacity(entry)?;
-        }
+        let node = RBTreeNode::new(key(qp), entry, GFP_KERNEL_ACCOUNT)?;
+        // There is no other with that address.
+        let _ = (*tracked.entries.lock())
+            .as_mut()
+            .ok_or(ENODEV)?
+            .insert(node);
         let remove = ScopeGuard::new(|| tracked.remove(qp));
         // INVARIANT: Just entered.
         let this = Arc::pin_init(
