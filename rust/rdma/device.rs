@@ -22,7 +22,7 @@ pub use attr::{
 
 use crate::{
     bindings,
-    growth::make_room,
+    growth::make_room_for,
     link,
     net::NetDev,
     ops::Ops,
@@ -150,8 +150,16 @@ impl IbDevice {
 /// A user context whose file is being cleaned up, and by which task.
 struct Closing {
     context: *mut bindings::ib_ucontext,
-    /// Null until the clean-up begins; only compared.
     task: *const kernel::task::Task,
+}
+
+/// The user contexts of a device. Only those that are being cleaned up are listed: each queue pair
+/// that goes looks at the list, and there may be thousands of contexts.
+struct Contexts {
+    /// How many there are.
+    open: usize,
+    /// Has room for all of them: a clean-up cannot fail.
+    closing: KVec<Closing>,
 }
 
 // SAFETY: The pointers are only compared.
@@ -163,9 +171,8 @@ unsafe impl Send for Closing {}
 struct Extension<P: Provider> {
     /// Tells that the device is of provider `P`. First, so that it has one place for all.
     provider: TypeId,
-    /// One element for each user context.
     #[pin]
-    closing: Mutex<KVec<Closing>>,
+    contexts: Mutex<Contexts>,
     /// Queue pairs that `rdma res` shows besides those of ib_core.
     tracked: Arc<Tracked<P>>,
     /// Driver methods of uverbs; ib_core's device points to it.
@@ -254,28 +261,35 @@ impl<P: Provider> Device<P> {
         unsafe { DeviceRef::from_raw(ib) }
     }
 
-    /// Keeps room for a user context, see [`Device::is_closing`].
-    pub(crate) fn context_opens(&self, context: *mut bindings::ib_ucontext) -> Result {
-        let mut closing = self.extension.closing.lock();
-        make_room(&mut closing, GFP_KERNEL)?;
-        Ok(closing.push_within_capacity(Closing {
-            context,
-            task: ptr::null(),
-        })?)
+    /// Keeps room for one more user context, see [`Device::is_closing`].
+    pub(crate) fn context_opens(&self) -> Result {
+        let mut contexts = self.extension.contexts.lock();
+        let open = contexts.open.saturating_add(1);
+        make_room_for(&mut contexts.closing, open, GFP_KERNEL)?;
+        contexts.open = open;
+        Ok(())
     }
 
     /// Notes that the current task has begun to clean up the file of `context`.
     pub(crate) fn context_closes(&self, context: *mut bindings::ib_ucontext) {
-        let current = ptr::from_ref::<kernel::task::Task>(current!());
-        let mut closing = self.extension.closing.lock();
-        if let Some(c) = closing.iter_mut().find(|c| c.context == context) {
-            c.task = current;
+        let task = ptr::from_ref::<kernel::task::Task>(current!());
+        let mut contexts = self.extension.contexts.lock();
+        let closing = &mut contexts.closing;
+        // ib_core comes again when some objects did not go at the first attempt.
+        match closing.iter_mut().find(|c| c.context == context) {
+            Some(c) => c.task = task,
+            None => {
+                // There is room.
+                let _ = closing.push_within_capacity(Closing { context, task });
+            }
         }
     }
 
     /// Forgets a user context.
     pub(crate) fn context_closed(&self, context: *mut bindings::ib_ucontext) {
-        let mut closing = self.extension.closing.lock();
+        let mut contexts = self.extension.contexts.lock();
+        contexts.open = contexts.open.saturating_sub(1);
+        let closing = &mut contexts.closing;
         if let Some(at) = closing.iter().position(|c| c.context == context) {
             let _ = closing.remove(at);
         }
@@ -288,8 +302,9 @@ impl<P: Provider> Device<P> {
     pub(crate) fn is_closing(&self) -> bool {
         let current = ptr::from_ref::<kernel::task::Task>(current!());
         self.extension
-            .closing
+            .contexts
             .lock()
+            .closing
             .iter()
             .any(|c| ptr::eq(c.task, current))
     }
@@ -398,7 +413,10 @@ impl<P: Provider> UnregisteredDevice<P> {
         let this = ib.as_ptr().cast::<Device<P>>();
         let init = try_pin_init!(Extension::<P> {
             provider: TypeId::of::<P>(),
-            closing <- new_mutex!(KVec::new()),
+            contexts <- new_mutex!(Contexts {
+                open: 0,
+                closing: KVec::new(),
+            }),
             tracked: Tracked::new()?,
             uverbs: Opaque::uninit(),
             vectors,

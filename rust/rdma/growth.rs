@@ -19,10 +19,20 @@ use kernel::{
 ///
 /// `ENOMEM`.
 pub fn make_room<T>(vec: &mut KVec<T>, flags: Flags) -> Result {
-    if vec.len() < vec.capacity() {
+    make_room_for(vec, vec.len().saturating_add(1), flags)
+}
+
+/// As [`make_room`], for `len` elements in all.
+///
+/// # Errors
+///
+/// `ENOMEM`.
+pub fn make_room_for<T>(vec: &mut KVec<T>, len: usize, flags: Flags) -> Result {
+    if len <= vec.capacity() {
         return Ok(());
     }
-    let mut grown = KVec::with_capacity(vec.capacity().saturating_mul(2).max(4), flags)?;
+    let room = vec.capacity().saturating_mul(2).max(len).max(4);
+    let mut grown = KVec::with_capacity(room, flags)?;
     for element in vec.drain_all() {
         // There is room for all of them.
         let _ = grown.push_within_capacity(element);

@@ -39,7 +39,7 @@ impl<P: Provider> Ops<P> {
             // SAFETY: Closed below on failure, else in `dealloc_ucontext`.
             let offsets = unsafe { Offsets::new(context)? };
             let undo_offsets = ScopeGuard::new(|| offsets.close());
-            device.context_opens(context)?;
+            device.context_opens()?;
             let undo_open = ScopeGuard::new(|| device.context_closed(context));
             let data = P::alloc_ucontext(device, &mut udata)?;
             undo_open.dismiss();
