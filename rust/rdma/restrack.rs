@@ -54,7 +54,7 @@ unsafe impl<P: Provider> Send for Entry<P> {}
 impl<P: Provider> Drop for Entry<P> {
     fn drop(&mut self) {
         let qp = self.0.as_ptr();
-        // SAFETY: Tracked since `track_qp`; the device still exists, since its own drop empties
+        // SAFETY: Tracked since `track_qp`, or hidden since; the device still exists, since its own drop empties
         // the table. Waits for those that are looking at the entry. Afterwards nobody knows it,
         // so that it can be taken apart and its memory freed. The reference on a GID comes from
         // ib_core's modify operation, whose callers give it back.
@@ -141,6 +141,21 @@ impl<P: Provider> PinnedDrop for TrackedQp<P> {
 }
 
 impl<P: Provider> TrackedQp<P> {
+    /// Takes the line out of `rdma res`, while the entry stays for those that are in a call on it: what it
+    /// shows ends. Waits for those that are looking at it. Process context; no lock that
+    /// [`Provider::query_qp`] and [`Provider::show_qp`] take may be held.
+    pub fn hide(&self) {
+        let entries = self.tracked.entries.lock();
+        let Some(entries) = (*entries).as_ref() else {
+            return;
+        };
+        if entries.get(&key(self.qp)).is_some() {
+            // SAFETY: In the table, so tracked, or hidden already, which the tracker knows; nobody
+            // takes it out of the table under the lock. Those that look at it do not take that.
+            unsafe { bindings::xrdma_ib_untrack_qp(self.qp.as_ptr()) };
+        }
+    }
+
     /// Goes to `state` with those attributes of `attr` that `mask` names, by ib_core's modify operation:
     /// it finds the source GID, keeps a reference on it, resolves the next hop, and calls
     /// [`Provider::modify_qp`]. `device` is the one that the entry was made for, or this fails with

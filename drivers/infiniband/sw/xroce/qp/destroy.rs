@@ -38,13 +38,15 @@ impl WireQp {
 #[derive(Clone)]
 pub(crate) struct Tgt {
     pub(crate) wire: Ref<WireQp>,
-    /// Its entry in `rdma res`, which goes with the last copy of this: the domain's, but for the time
-    /// of a call.
+    /// Its entry in `rdma res`, which is gone when the target has ended. Calls that hold a copy of this
+    /// may go on with what is left of it.
     pub(crate) shown: Arc<TrackedQp<Xroce>>,
 }
 
 impl xrc::Target for Tgt {
     fn end(&self) {
+        // First, since its number is free afterwards, and of two with one number only one is shown.
+        self.shown.hide();
         self.wire.retire();
     }
 }
