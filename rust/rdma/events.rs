@@ -332,28 +332,29 @@ impl WorkItem for QpCell {
         let pending = this.pending.xchg(0, ordering::Full);
         for event in QP_EVENTS {
             if pending & (1 << event as u32) != 0 {
-                this.deliver(event);
+                let _ = this.deliver(event);
             }
         }
     }
 }
 
 impl QpCell {
-    fn deliver(&self, kind: QpEvent) {
+    /// False when there is nobody to be told.
+    fn deliver(&self, kind: QpEvent) -> bool {
         let Some(_inside) = self.cell.gate.enter() else {
-            return;
+            return false;
         };
         let qp = self.cell.object;
         // SAFETY: Inside the gate the queue pair exists.
         if self.target && !unsafe { bindings::xrdma_ib_target_opened(qp) } {
-            return;
+            return false;
         }
         // SAFETY: Inside the gate the queue pair exists; `device` was set before it was created,
         // and so were the handler and its context, of a target before it was opened. The read is
         // volatile since ib_core exchanges a target's handler once.
         unsafe {
             let Some(handler) = (&raw const (*qp).event_handler).read_volatile() else {
-                return;
+                return false;
             };
             let mut event = bindings::ib_event {
                 device: (*qp).device,
@@ -363,6 +364,7 @@ impl QpCell {
             *event.element.qp.as_mut() = qp;
             handler(&mut event, (*qp).qp_context);
         }
+        true
     }
 }
 
@@ -414,15 +416,16 @@ impl QpHandle {
         }
     }
 
-    /// Tells the user of the queue pair. Any context; without locks that posting takes.
+    /// Tells the user of the queue pair; false when there is none that could be told: the queue pair
+    /// is still being made, or goes. Any context; without locks that posting takes.
     ///
     /// Events of one kind that come before a kernel user was told once become one.
-    pub fn event(&self, kind: QpEvent) {
+    pub fn event(&self, kind: QpEvent) -> bool {
         if !self.0.deferred {
             return self.0.deliver(kind);
         }
         let Some(_inside) = self.0.cell.gate.enter() else {
-            return;
+            return false;
         };
         let bit = 1i32 << kind as u32;
         let mut pending = self.0.pending.load(ordering::Relaxed);
@@ -437,6 +440,7 @@ impl QpHandle {
         let queue = unsafe { Queue::from_raw(kernel::bindings::system_dfl_wq) };
         // An item that is queued already takes the new bit along.
         let _ = queue.enqueue(self.0.clone());
+        true
     }
 
     /// The pointer for `ib_wc.qp`; null after the queue pair was destroyed.

@@ -109,11 +109,11 @@ impl WorkItem for Cell {
 pub struct FileEvents(Arc<Cell>);
 
 impl FileEvents {
-    /// Tells the file. Any context. Events of one kind that come before the first was delivered
-    /// become one.
-    pub fn event(&self, kind: QpEvent, qp_num: u32) {
+    /// Tells the file; false when it cannot hear of it any more. Any context. Events of one kind that
+    /// come before the first was delivered become one.
+    pub fn event(&self, kind: QpEvent, qp_num: u32) -> bool {
         let Some(_inside) = self.0.gate.enter() else {
-            return;
+            return false;
         };
         self.0.qp_num.store(qp_num, ordering::Relaxed);
         let bit = 1i32 << kind as u32;
@@ -129,6 +129,7 @@ impl FileEvents {
         let queue = unsafe { Queue::from_raw(kernel::bindings::system_dfl_wq) };
         // An item that is queued already takes the new bit along.
         let _ = queue.enqueue(self.0.clone());
+        true
     }
 
     /// The file.

@@ -72,13 +72,15 @@ impl Views {
         )
     }
 
-    /// Raises an event in all views and registrations; false when there is none. Any context.
+    /// Raises an event in all views and registrations; false when it reached none, because there is
+    /// none or those that are there are only being made, or are about to go. Any context.
     ///
     /// Handlers run without the lock, which is held for [`BATCH`] of them at a time: a target may be
     /// open often, and peers decide when there is an event. One that is added or removed
     /// meanwhile hears of it or not; the handle of one that was removed does nothing.
     pub fn event(&self, kind: QpEvent) -> bool {
         let mut behind = 0;
+        let mut heard = false;
         loop {
             let mut batch: [Option<Handle>; BATCH] = [const { None }; BATCH];
             let mut count = 0usize;
@@ -93,18 +95,18 @@ impl Views {
                     count = count.wrapping_add(1);
                 }
                 if count == 0 {
-                    return behind != 0;
+                    return heard;
                 }
                 behind = last;
             }
             for handle in batch.iter().flatten() {
-                match handle {
+                heard |= match handle {
                     Handle::View(handle) => handle.event(kind),
                     Handle::Registration(file) => file.event(kind, self.qpn),
-                }
+                };
             }
             if count < BATCH {
-                return true;
+                return heard;
             }
         }
     }

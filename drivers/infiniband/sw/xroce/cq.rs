@@ -186,7 +186,7 @@ impl WireCq {
                 // Store it first: whoever gets the event must find a dead queue.
                 if self.dead.xchg(1, Full) == 0 {
                     self.device.count(Counter::CqOverrun, 1);
-                    if self.device.may_log() {
+                    if self.device.log.pass() {
                         pr_info!(
                             "{}: a completion queue overflowed, the user polls too late\n",
                             self.device.name()

@@ -4,14 +4,12 @@
 
 use crate::counters;
 use crate::limits::Used;
+use crate::log_limit::LogLimit;
 use crate::pd::Sleeps;
 use crate::prelude::*;
 use rdma::percpu::PerCpu;
 use rdma::pma::PortCounters;
 use roce::mtu::Mtu;
-
-/// Nanoseconds between two rate-limited log lines of one device.
-const LOG_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// ib_core's limit for the name of a device (`IB_DEVICE_NAME_MAX`), bytes.
 const MAX_NAME: usize = 64;
@@ -36,7 +34,11 @@ pub(crate) struct WireDevice {
     counters: PerCpu<{ counters::COUNT }>,
     used: Used,
     sleeps: Sleeps,
-    next_log: Atomic<u64>,
+    /// For what is broken in a queue.
+    pub(crate) log: LogLimit,
+    /// For events of XRC targets that nobody hears of. Such a line is all that there is of one, and
+    /// often a broken queue is the cause: neither may take the other's place.
+    pub(crate) unheard: LogLimit,
     /// IP addresses of the port, as ib_core's GID table has them.
     #[pin]
     addresses: Table<GidAddr>,
@@ -64,7 +66,8 @@ impl WireDevice {
                 counters,
                 used: Used::new(),
                 sleeps: Sleeps::new(),
-                next_log: Atomic::new(0),
+                log: LogLimit::new(),
+                unheard: LogLimit::new(),
                 addresses <- Table::new(0..MAX_ADDRESSES),
             }? Error),
             GFP_KERNEL,
@@ -152,17 +155,6 @@ impl WireDevice {
     /// What is in use.
     pub(crate) fn used(&self) -> &Used {
         &self.used
-    }
-
-    /// One log line per interval: true for the caller that may write it. Any context.
-    pub(crate) fn may_log(&self) -> bool {
-        let now = now_ns();
-        let next = self.next_log.load(Relaxed);
-        now >= next
-            && self
-                .next_log
-                .cmpxchg(next, now.wrapping_add(LOG_INTERVAL_NS), Relaxed)
-                .is_ok()
     }
 
     /// Tells whether `address` is one of the port's. Any context, no lock.

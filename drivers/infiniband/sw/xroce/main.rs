@@ -30,6 +30,7 @@ mod dm;
 mod limits;
 mod link;
 mod local;
+mod log_limit;
 mod mcast;
 mod mr;
 mod mw;

@@ -135,7 +135,7 @@ impl WireSrq {
     /// The ring is corrupt: nothing is taken any more.
     pub(crate) fn fail(&self) {
         if self.dead.cmpxchg(0, BROKEN, Full).is_ok() {
-            if self.device.may_log() {
+            if self.device.log.pass() {
                 pr_info!(
                     "{}: the ring of shared receive queue {} is corrupt\n",
                     self.device.name(),

@@ -208,10 +208,13 @@ impl WireQp {
     /// Raises an asynchronous event. Any context, without queue locks.
     pub(crate) fn event(&self, kind: QpEvent) {
         match &self.events {
-            Events::One(handle) => handle.event(kind),
+            Events::One(handle) => {
+                // Users that do not listen, or do not yet, miss it.
+                let _ = handle.event(kind);
+            }
             Events::Tgt(views) => {
                 if !views.event(kind) {
-                    self.log_unseen(kind);
+                    self.log_unheard(kind);
                 }
             }
         }
@@ -233,9 +236,9 @@ impl WireQp {
         }
     }
 
-    /// Nobody has the XRC target open: its event goes to the log.
-    fn log_unseen(&self, kind: QpEvent) {
-        if self.device.may_log() {
+    /// Nobody that has the XRC target open could be told: its event goes to the log.
+    fn log_unheard(&self, kind: QpEvent) {
+        if self.device.unheard.pass() {
             pr_info!(
                 "{}: XRC target {:#08x} of domain {} is open nowhere: event {:?}\n",
                 self.device.name(),
