@@ -75,7 +75,10 @@ use crate::{
         QpInitAttr,
         QpQuery, //
     },
-    restrack::ResEntry,
+    restrack::{
+        ResEntry,
+        TrackedQp, //
+    },
     srq::{
         CreatedSrq,
         Srq,
@@ -102,7 +105,8 @@ use crate::{
 };
 use kernel::{
     error::VTABLE_DEFAULT_ERROR,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// The operations of an RDMA driver.
@@ -392,6 +396,12 @@ pub trait Provider: Sized + Send + Sync + 'static {
     /// Adds what is to be known of a queue pair to its line in `rdma -dd resource show`. May run while
     /// the queue pair is used.
     fn show_qp(_qp: &Qp<Self>, _entry: &mut ResEntry) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// What `rdma res` shows in place of `qp`, where that is one of several queue pairs of ib_core's
+    /// that stand for the same thing.
+    fn shown_qp(_qp: &Qp<Self>) -> Option<Arc<TrackedQp<Self>>> {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 

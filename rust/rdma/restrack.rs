@@ -57,7 +57,7 @@ impl<P: Provider> Drop for Entry<P> {
         // SAFETY: Tracked since `track_qp`, or hidden since; the device still exists, since its own drop empties
         // the table. Waits for those that are looking at the entry. Afterwards nobody knows it,
         // so that it can be taken apart and its memory freed. The reference on a GID comes from
-        // ib_core's modify operation, whose callers give it back.
+        // ib_core's modify operation, whose callers give it back, or from `modify_through`.
         unsafe {
             bindings::xrdma_ib_untrack_qp(qp);
             if !(*qp).av_sgid_attr.is_null() {
@@ -189,6 +189,45 @@ impl<P: Provider> TrackedQp<P> {
                 attr.udata,
             )
         })
+    }
+}
+
+impl<P: Provider> TrackedQp<P> {
+    /// Runs `modify`, which gives the source GID `source` to what this shows, through another queue pair:
+    /// ib_core keeps a reference on the GID for that one, which may be the first to go. So the entry
+    /// takes one of its own, and the GID's place in the table is kept as long as anybody sends from
+    /// it. `device` is the one that the entry was made for, or this fails with `ENODEV`. Process
+    /// context; not from within [`TrackedQp::modify`].
+    ///
+    /// # Safety
+    ///
+    /// `source` must be null, or a GID of the device that the caller has a reference on.
+    pub(crate) unsafe fn modify_through(
+        &self,
+        device: &Device<P>,
+        source: *const bindings::ib_gid_attr,
+        modify: impl FnOnce() -> Result,
+    ) -> Result {
+        if !core::ptr::eq(&raw const **device.tracked(), &raw const *self.tracked) {
+            return Err(ENODEV);
+        }
+        // Of two that change it at a time, the entry's GID is that of the later one.
+        let _one = self.modify.lock();
+        modify()?;
+        if source.is_null() {
+            return Ok(());
+        }
+        // SAFETY: The device exists, so its table is not closed, and the entry is there as long as
+        // `self` is; this field of it is used under the lock, and by its drop. `source` is
+        // referenced (contract), the old one by this or by ib_core's modify operation.
+        unsafe {
+            bindings::rdma_hold_gid_attr(source);
+            let old = (&raw mut (*self.qp.as_ptr()).av_sgid_attr).replace(source);
+            if !old.is_null() {
+                bindings::rdma_put_gid_attr(old);
+            }
+        }
+        Ok(())
     }
 }
 

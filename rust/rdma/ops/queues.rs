@@ -387,13 +387,27 @@ impl<P: Provider> Ops<P> {
         from_result(|| {
             let mask = QpAttrMask::from_bits(mask as u32);
             // SAFETY: By contract.
-            let attr = unsafe { QpAttr::from_raw(attr, mask)? };
+            let new = unsafe { QpAttr::from_raw(attr, mask)? };
             // SAFETY: Null or of the command that runs.
             let mut udata = unsafe { Udata::from_raw(udata) };
             // SAFETY: Created, not yet destroyed.
             let qp = unsafe { Qp::<P>::from_raw(qp) };
             qp.handle.enable();
-            P::modify_qp(qp, &attr, mask, udata.as_mut()).map(|()| 0)
+            let mut modify = || P::modify_qp(qp, &new, mask, udata.as_mut());
+            let shown = if P::HAS_SHOWN_QP && mask.contains(QpAttrMask::AV) {
+                P::shown_qp(qp)
+            } else {
+                None
+            };
+            match shown {
+                // SAFETY: By contract.
+                Some(shown) => unsafe {
+                    let source = (*attr).ah_attr.grh.sgid_attr;
+                    shown.modify_through(qp.device(), source, &mut modify)?
+                },
+                None => modify()?,
+            }
+            Ok(0)
         })
     }
 

@@ -285,6 +285,15 @@ impl<T: Target> View<T> {
             });
         }
     }
+
+    /// The target, unless the view was closed. Process context.
+    pub fn target(&self) -> Option<T> {
+        if self.open.load(Relaxed) == 0 {
+            return None;
+        }
+        // While this is open, no other can have the number.
+        self.domain.target(self.qpn).ok()
+    }
 }
 
 impl<T: Target> Drop for View<T> {

@@ -85,7 +85,10 @@ use rdma::{
         QpInitAttr,
         QpQuery, //
     },
-    restrack::ResEntry,
+    restrack::{
+        ResEntry,
+        TrackedQp, //
+    },
     srq::{
         CreatedSrq,
         Srq,
@@ -451,6 +454,11 @@ impl Provider for Xroce {
 
     fn show_qp(qp: &Qp<Self>, entry: &mut ResEntry) -> Result {
         qp::rcv_qp::show(qp, entry)
+    }
+
+    fn shown_qp(qp: &Qp<Self>) -> Option<Arc<TrackedQp<Self>>> {
+        // The entry itself has no view.
+        Some(qp.data().view.as_ref()?.target()?.shown)
     }
 
     fn create_rcv_qp(
