@@ -410,6 +410,18 @@ static int do_state(void)
 	return ret;
 }
 
+/* source Q: which of the port's GIDs it has. */
+static int do_source(void)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+	int ret = ibv_query_qp(qps[slot(0)], &a, IBV_QP_AV, &init);
+
+	if (!ret)
+		say(" %d", a.ah_attr.grh.sgid_index);
+	return ret;
+}
+
 /* alternate Q: sets a path to migrate to. */
 static int do_alternate(void)
 {
@@ -593,7 +605,7 @@ static const struct {
 	COMMAND(unsrq, 1), COMMAND(spoil, 1), COMMAND(limit, 2), COMMAND(getlimit, 1), COMMAND(post, 3),
 	COMMAND(tgt, 3), COMMAND(view, 4), COMMAND(ini, 2), COMMAND(unqp, 1), COMMAND(mr, 4),
 	COMMAND(unmr, 1), COMMAND(bytes, 3), COMMAND(init, 2), COMMAND(rtr, 4), COMMAND(rts, 4),
-	COMMAND(to, 2), COMMAND(state, 1), COMMAND(timer, 2), COMMAND(alternate, 1), COMMAND(send, 5), COMMAND(poll, 3),
+	COMMAND(to, 2), COMMAND(state, 1), COMMAND(timer, 2), COMMAND(source, 1), COMMAND(alternate, 1), COMMAND(send, 5), COMMAND(poll, 3),
 	COMMAND(events, 3), COMMAND(handle, 2), COMMAND(raw, 4), COMMAND(churn, 3),
 };
 
