@@ -10,6 +10,8 @@
  *                                                       the device is gone
  */
 #define _GNU_SOURCE
+#include <sys/syscall.h>
+
 #include "rcvqp.h"
 
 /* ---- in a child ---- */
@@ -49,6 +51,16 @@ static uint32_t revive(struct peer *p, const struct message *m)
 	CHECK(xroce_dv_modify_xrc_rcv_qp(p->xrcd, m->arg, &attr, TO_RTR & ~IBV_QP_AV) == EINVAL);
 	CHECK(!xroce_dv_modify_xrc_rcv_qp(p->xrcd, m->arg, &attr, TO_RTR));
 	return 0;
+}
+
+/* Gives QP ARG a peer at an address that nobody has; an errno value. */
+static uint32_t to_nobody(struct peer *p, const struct message *m)
+{
+	struct ibv_qp_attr attr = connected_to(1, &m->client, gid_index[SERVER]);
+
+	attr.qp_state = IBV_QPS_RTR;
+	attr.ah_attr.grh.dgid.raw[15] = 99;
+	return xroce_dv_modify_xrc_rcv_qp(p->xrcd, m->arg, &attr, TO_RTR);
 }
 
 /* Receives a message through QP ARG; the number that it bears. */
@@ -406,6 +418,61 @@ static void until_removed(void)
 	printf("closed\n");
 }
 
+/* Does process C sleep in system call NUMBER? */
+static int sleeps_in(const struct child *c, int number)
+{
+	char path[64], word[16] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", c->pid);
+	f = fopen(path, "r");
+	CHECK(f && fscanf(f, "%15s", word) == 1);
+	fclose(f);
+	/* Else the word is "running". */
+	return word[0] >= '0' && word[0] <= '9' && atoi(word) == number;
+}
+
+/*
+ * It ends while another process' call on it sleeps, for an address that never
+ * answers: nobody is shown it any more. False when the call ended too soon.
+ */
+static int ended_during_call(struct child *maker, struct child *other, uint32_t peer)
+{
+	struct message m = { .run = to_nobody, .arg = tell(maker, create, peer) };
+	struct pollfd answered = { .fd = other->fd, .events = POLLIN };
+	uint32_t answer;
+	int slept, left;
+
+	memset(m.client.raw + 10, 0xff, 2);
+	memcpy(m.client.raw + 12, "\x0a\x07\0\0", 4);
+	CHECK(write(other->fd, &m, sizeof(m)) == sizeof(m));
+	while (!sleeps_in(other, SYS_ioctl) && poll(&answered, 1, 1) == 0)
+		;
+	CHECK(tell(maker, unreg, m.arg) == 0);
+	left = targets();
+	slept = sleeps_in(other, SYS_ioctl);
+	CHECK(read(other->fd, &answer, sizeof(answer)) == sizeof(answer));
+	CHECK(answer);
+	CHECK(!slept || left == 0);
+	CHECK(targets() == 0);
+	return slept;
+}
+
+static void not_shown_after(void)
+{
+	struct child maker = start(domain_file), other = start(domain_file);
+	struct client c;
+	int i;
+
+	make_client(&c);
+	for (i = 0; i < 5 && !ended_during_call(&maker, &other, c.qp->qp_num); i++)
+		;
+	if (i == 5)
+		printf("# no call was still asleep\n");
+	end_child(&maker);
+	end_child(&other);
+}
+
 static const struct check_case cases[] = {
 	{ "traffic", traffic },
 	{ "maker_killed", maker_killed },
@@ -418,6 +485,7 @@ static const struct check_case cases[] = {
 	{ "events", events },
 	{ "two_opens", two_opens },
 	{ "many", many },
+	{ "not_shown_after", not_shown_after },
 	{ NULL, NULL },
 };
 
