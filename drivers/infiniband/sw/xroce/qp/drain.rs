@@ -36,6 +36,12 @@ impl WireQp {
         self.kick_send();
     }
 
+    /// The next datagram gets the number `psn`, 24 bits. Process context.
+    pub(crate) fn configure_datagrams(&self, psn: u32) {
+        self.send.lock().io.start_datagrams(psn);
+        self.kick_send();
+    }
+
     /// Begins to drain: what was begun is finished, nothing new is begun, and if `notify` says so an
     /// event tells when that is so. The caller has set the state to SQD. Process context.
     pub(crate) fn start_drain(&self, notify: bool) {

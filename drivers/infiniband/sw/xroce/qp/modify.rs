@@ -185,7 +185,9 @@ fn apply(wire: &WireQp, new: &QpAttr, mask: Mask, current: QpState, next: QpStat
             wire.kick_receive();
         }
         (QpState::Rtr, QpState::Rts) => {
-            if !wire.kind.is_datagram() && wire.kind.sends() {
+            if wire.kind.is_datagram() {
+                wire.configure_datagrams(new.sq_psn);
+            } else if wire.kind.sends() {
                 wire.configure_send(&requester_config(wire, new)?, &address(wire, new)?);
             }
             update(wire, new, mask);

@@ -246,6 +246,11 @@ impl SendIo {
         device.count_since(Counter::RnrReceived, &mut seen.rnr_naks, stats.rnr_naks);
     }
 
+    /// The next datagram gets the number `psn`, 24 bits.
+    pub(crate) fn start_datagrams(&mut self, psn: u32) {
+        self.psn = psn;
+    }
+
     /// The PSN of the next datagram.
     pub(crate) fn next_datagram_psn(&mut self) -> u32 {
         let psn = self.psn;
