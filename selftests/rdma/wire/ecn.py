@@ -6,7 +6,6 @@ answered with congestion notification packets, and these slow their sender down.
 
 How often a sender asks for acknowledgements shows how small its window is."""
 import os
-import socket
 import struct
 import sys
 import time
@@ -14,14 +13,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 
 import ktap
 import net
+import roce
 import traffic
 import verbs
 import wire
 from ktap import expect, expect_eq
+from tap import Tap
 
 CNP, ECT0, CE = 0x81, 2, 3
 WRITES = range(0x06, 0x0c)
-SO_RCVBUFFORCE, ETH_P_ALL, PACKET_OUTGOING = 33, 3, 4
 MARKED, SENT, HANDLED = 'np_ecn_marked_roce_packets', 'np_cnp_sent', 'rp_cnp_handled'
 
 
@@ -39,34 +39,15 @@ class Packet:
         self.ask = bool(psn & 1 << 31)
 
 
-class Tap:
+class RoceTap(Tap):
     """All RoCEv2 packets of e1, in both directions."""
 
     def __init__(self):
-        here = os.open('/proc/self/ns/net', os.O_RDONLY)
-        there = os.open('/run/netns/h1', os.O_RDONLY)
-        os.setns(there, wire.CLONE_NEWNET)
-        try:
-            self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-            self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-            self.socket.bind(('e1', ETH_P_ALL))
-        finally:
-            os.setns(here, wire.CLONE_NEWNET)
-            os.close(here)
-            os.close(there)
-        self.socket.setblocking(False)
+        super().__init__(most=128)
 
     def packets(self):
         """Those that have passed since the last call."""
-        got = []
-        while True:
-            try:
-                frame, where = self.socket.recvfrom(128)
-            except BlockingIOError:
-                return got
-            at = {b'\x08\x00': 34, b'\x86\xdd': 54}.get(frame[12:14])
-            if at and len(frame) >= at + 20 and frame[at + 2:at + 4] == struct.pack('!H', wire.PORT):
-                got.append(Packet(frame, where[2] == PACKET_OUTGOING))
+        return [Packet(frame, outgoing) for frame, outgoing in self.frames() if roce.is_roce(frame)]
 
 
 def mark(percent):
@@ -104,7 +85,7 @@ def writes(kind, version):
     conn = patient(kind, 'x2', 'x1', version)
     length = 3 << 20
     traffic.write(conn, length)
-    tap, rise = Tap(), Rise()
+    tap, rise = RoceTap(), Rise()
     traffic.write(conn, length)
     before = tap.packets()
     expect_eq({p.ecn for p in before}, {ECT0}, 'ECN of an unmarked connection')
@@ -144,7 +125,7 @@ def reads(kind):
     """x1 reads from x2, whose responses are marked: both ends slow down."""
     conn = patient(kind, 'x1', 'x2')
     traffic.read(conn, 1 << 20)
-    tap, rise = Tap(), Rise()
+    tap, rise = RoceTap(), Rise()
     mark(100)
     try:
         traffic.read(conn, 1 << 20)
@@ -165,7 +146,7 @@ def reads(kind):
 def not_capable():
     """UC has no window to shrink: it does not say that it is capable."""
     conn = traffic.connect('uc', 'x2', 'x1', 4)
-    tap = Tap()
+    tap = RoceTap()
     traffic.write(conn, 4096, imm=traffic.IMM)
     expect_eq({p.ecn for p in tap.packets()}, {0}, 'ECN')
     conn.close()
