@@ -51,9 +51,9 @@ def _gid_text(addr):
 
 
 def gid_index(dev, version=4):
-    """Index of the RoCEv2 GID of the device's address."""
+    """Index of the RoCEv2 GID of the device's address of that version, or of another one."""
     base = f'/sys/class/infiniband/{dev}/ports/1'
-    want = _gid_text(address(dev, version))
+    want = _gid_text(version if isinstance(version, str) else address(dev, version))
     for i in sorted(os.listdir(base + '/gids'), key=int):
         try:
             with open(f'{base}/gids/{i}') as f:

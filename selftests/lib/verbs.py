@@ -61,7 +61,9 @@ def status_name(status):
 
 
 class Node:
-    """A device opened by this process, with a PD and a CQ."""
+    """A device opened by this process, with a PD and a CQ.
+
+    version: 4, 6, or the address that it is to use."""
 
     def __init__(self, dev, version=4, cqe=512):
         self.dev = dev

@@ -25,9 +25,9 @@ READ, READ_RESPONSE_ONLY, ACK, ATOMIC_ACK, FETCH_ADD = 0x0c, 0x10, 0x11, 0x12, 0
 NAK_PSN, NAK_INVALID, NAK_ACCESS = 0x60, 0x61, 0x62
 
 
-def bth(opcode, qpn, psn, ack=True, pad=0, version=0, pkey=0xffff):
+def bth(opcode, qpn, psn, ack=True, pad=0, version=0, pkey=0xffff, mig_req=0):
     """The base transport header."""
-    return struct.pack('!BBHII', opcode, pad << 4 | version, pkey, qpn, bool(ack) << 31 | psn & 0xffffff)
+    return struct.pack('!BBHII', opcode, mig_req << 6 | pad << 4 | version, pkey, qpn, bool(ack) << 31 | psn & 0xffffff)
 
 
 def reth(va, rkey, length):
@@ -64,6 +64,14 @@ def icrc(ip, udp, body):
         body = body[:4] + b'\xff' + body[5:]
     # Eight bytes of ones stand for the LRH of InfiniBand.
     return struct.pack('<I', zlib.crc32(b'\xff' * 8 + bytes(ip) + udp + body))
+
+
+def checksum(header):
+    """The Internet checksum of an even number of bytes; 0 if it is among them and right."""
+    total = sum(struct.unpack(f'!{len(header) // 2}H', header))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total ^ 0xffff
 
 
 class Wire:
