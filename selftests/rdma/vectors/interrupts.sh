@@ -7,6 +7,7 @@
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../lib/irq.sh"
 
 [ "$TYPE" = xroce ] || skip_all "other types have no vectors"
 vectors=$SELFTEST_BIN/selftest-vectors
@@ -14,17 +15,6 @@ kcq=/usr/local/lib/selftests/selftest_kcq.ko
 possible=$(($(sed 's/.*-//' /sys/devices/system/cpu/possible) + 1))
 online=$(nproc)
 
-irq_of() { awk -F: -v n="$1" '$2 ~ "[ \t]" n "$" { print $1 + 0 }' /proc/interrupts; }
-vector_names() { grep -o "$1-comp[0-9]*\$" /proc/interrupts | sort -V | tr '\n' ' '; }
-# count NAME [CPU]: interrupts of that name, on one CPU or on all.
-count() {
-	awk -v n="$1" -v cpu="${2:-}" '
-		NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i + 1 }
-		$NF == n && cpu != "" { print $column["CPU" cpu] }
-		$NF == n && cpu == "" { for (c in column) s += $column[c]; print s }' /proc/interrupts
-}
-affinity() { cat "/proc/irq/$(irq_of "$1")/smp_affinity_list"; }
-effective() { cat "/proc/irq/$(irq_of "$1")/effective_affinity_list"; }
 hotplug() { echo "$2" >"/sys/devices/system/cpu/cpu$1/online"; }
 no_interrupts() { ! grep -q 'x[12]-comp' /proc/interrupts; }
 send_events() { timeout 60 "$vectors" send x1 "$(gid_index x1 10.7.0.1)" "$@"; }
