@@ -15,12 +15,14 @@
 #include <linux/irqdesc.h>
 #include <linux/irqdomain.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "services.h"
 
 /**
  * struct xrdma_vector - one interrupt
  * @raise: takes a raise to hard interrupt context.
+ * @later: raises, from softirq.
  * @set: what it belongs to.
  * @data: argument of the handler.
  * @name: in /proc/interrupts; set once the interrupt is requested.
@@ -33,6 +35,7 @@
  */
 struct xrdma_vector {
 	struct irq_work raise;
+	struct work_struct later;
 	struct xrdma_vectors *set;
 	void *data;
 	char *name;
@@ -78,6 +81,11 @@ static void xrdma_vector_demux(struct irq_work *work)
 	struct xrdma_vector *v = container_of(work, struct xrdma_vector, raise);
 
 	generic_handle_demux_domain_irq(v->set->domain, v->index);
+}
+
+static void xrdma_vector_later(struct work_struct *work)
+{
+	xrdma_vector_raise(container_of(work, struct xrdma_vector, later));
 }
 
 /*
@@ -223,6 +231,7 @@ struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler)
 	set->handler = handler;
 	for (i = 0; i < count; i++) {
 		set->vector[i].raise = IRQ_WORK_INIT_HARD(xrdma_vector_demux);
+		INIT_WORK(&set->vector[i].later, xrdma_vector_later);
 		set->vector[i].set = set;
 		set->vector[i].index = i;
 	}
@@ -320,7 +329,8 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
 			irq_work_sync(&v->raise);
 			irq_update_affinity_hint(v->irq, NULL);
 			free_irq(v->irq, v);
-			/* The last handler may have raised once more. */
+			/* The last handler may have asked for one more. */
+			cancel_work_sync(&v->later);
 			irq_work_sync(&v->raise);
 			irq_dispose_mapping(v->irq);
 		}
@@ -341,4 +351,13 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
 void xrdma_vector_raise(struct xrdma_vector *v)
 {
 	irq_work_queue(&v->raise);
+}
+
+/*
+ * As xrdma_vector_raise(), but when the softirqs of this CPU, or ksoftirqd, have
+ * come to it. For the handler, on the CPU of the interrupt.
+ */
+void xrdma_vector_raise_later(struct xrdma_vector *v)
+{
+	queue_work(system_bh_wq, &v->later);
 }

@@ -113,6 +113,7 @@ int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
 struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index);
 void xrdma_vectors_free(struct xrdma_vectors *set);
 void xrdma_vector_raise(struct xrdma_vector *v);
+void xrdma_vector_raise_later(struct xrdma_vector *v);
 
 /* percpu.c */
 unsigned long xrdma_percpu_alloc(size_t words);

@@ -52,6 +52,17 @@ impl Line {
         // SAFETY: By contract the set, of which this is an element, has not been freed.
         unsafe { bindings::xrdma_vector_raise(self.0.as_ptr()) };
     }
+
+    /// As [`raise`](Self::raise), but from softirq: when other softirqs, and if they take long tasks,
+    /// have had their turn on this CPU.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the handler.
+    pub(crate) unsafe fn raise_later(self) {
+        // SAFETY: The set, of which this is an element, is not freed before its handlers have ended.
+        unsafe { bindings::xrdma_vector_raise_later(self.0.as_ptr()) };
+    }
 }
 
 /// A set of interrupts, with one handler for each. Dropping it ends them.

@@ -4,8 +4,9 @@
 //!
 //! A completion queue belongs to one vector. Its events wait on the vector's queue until the
 //! vector's handler, on the vector's CPU, calls the user of the completion queue. The handler
-//! delivers one event of each source in turn and a bounded number before it makes way for what else
-//! the CPU has to do.
+//! delivers one event of each source in turn and a bounded number before it makes way: it is called
+//! again by a work item in softirq, so that the budget of softirqs, and ksoftirqd, are for it as well.
+//! Meanwhile nobody else calls it: several CPUs may raise events faster than one delivers them.
 
 use kernel::{
     list::{
@@ -31,35 +32,52 @@ use crate::{
 
 pub(crate) mod pending;
 
+use pending::Called;
+
 /// Events that one run of a handler delivers at most.
 const BATCH: usize = 64;
+
+/// What waits for a handler.
+struct Queue {
+    /// Sources that have events to deliver, the one that has waited longest first.
+    sources: List<CqCell>,
+    called: Called,
+}
 
 /// One completion vector.
 #[pin_data]
 pub(crate) struct Vector {
     line: Line,
-    /// Sources that have events to deliver, the one that has waited longest first.
     #[pin]
-    queue: SpinLockIrq<List<CqCell>>,
+    queue: SpinLockIrq<Queue>,
 }
 
 impl Vector {
     fn new(line: Line) -> Result<Arc<Self>> {
+        let queue = Queue {
+            sources: List::new(),
+            called: Called(false),
+        };
         Arc::pin_init(
             pin_init!(Self {
                 line,
-                queue <- new_spinlock_irq!(List::new(), "rdma vector"),
+                queue <- new_spinlock_irq!(queue, "rdma vector"),
             }),
             GFP_KERNEL,
         )
     }
 
-    /// Queues a source that was not queued. Any context.
-    fn push(&self, source: Arc<CqCell>) {
+    /// Queues a source that was not queued; true when the handler has to be called. Any context.
+    fn push(&self, source: Arc<CqCell>) -> bool {
         // That it is in no list is what its count says, see `Pending`.
-        if let Ok(source) = ListArc::try_from_arc(source) {
-            self.queue.lock().push_back(source);
-        }
+        let Ok(source) = ListArc::try_from_arc(source) else {
+            return false;
+        };
+        let mut queue = self.queue.lock();
+        queue.sources.push_back(source);
+        let (called, call) = queue.called.queued();
+        queue.called = called;
+        call
     }
 
     /// Has the handler deliver the events of a source that was not queued. Any context.
@@ -68,13 +86,30 @@ impl Vector {
     ///
     /// The [`Vectors`] exist and their drop has not begun.
     pub(crate) unsafe fn deliver(&self, source: Arc<CqCell>) {
-        self.push(source);
-        // SAFETY: By contract.
-        unsafe { self.line.raise() };
+        if self.push(source) {
+            // SAFETY: By contract.
+            unsafe { self.line.raise() };
+        }
     }
 
+    /// The source that has waited longest. `None`: the handler ends. For the handler only.
     fn pop(&self) -> Option<Arc<CqCell>> {
-        Some(self.queue.lock().pop_front()?.into_arc())
+        let mut queue = self.queue.lock();
+        let source = queue.sources.pop_front();
+        if source.is_none() {
+            queue.called = queue.called.emptied();
+        }
+        Some(source?.into_arc())
+    }
+
+    /// Whether nothing is left: then the handler ends. For the handler only.
+    fn is_done(&self) -> bool {
+        let mut queue = self.queue.lock();
+        let done = queue.sources.is_empty();
+        if done {
+            queue.called = queue.called.emptied();
+        }
+        done
     }
 }
 
@@ -85,12 +120,13 @@ impl Handler for Vector {
                 return;
             };
             if source.deliver() {
+                // It was called: this is it.
                 self.push(source);
             }
         }
-        if !self.queue.lock().is_empty() {
+        if !self.is_done() {
             // SAFETY: This is the handler.
-            unsafe { self.line.raise() };
+            unsafe { self.line.raise_later() };
         }
     }
 

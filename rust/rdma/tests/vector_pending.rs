@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Walks through every interleaving of those who raise events of completion queues with the handler of
-//! the vector that delivers them.
+//! the vector that delivers them: each event is delivered once, a bounded number before the handler
+//! makes way, and of each queue in turn.
 //!
 //! A host test: `rustc --edition 2021 --test vector_pending.rs && ./vector_pending`. The transitions of
-//! the count are the kernel's own; the steps of `CqHandle::completion` and of `Vector::handle` are
-//! retold here, one atomic operation or critical section a step.
+//! the count and of the call are the kernel's own; the steps of `CqHandle::completion` and of
+//! `Vector::handle` are retold here, one atomic operation or critical section a step.
 
 #[path = "../vector/pending.rs"]
 mod pending;
 
-use pending::Pending;
+use pending::{Called, Pending};
 use std::collections::HashSet;
 
 /// As `BATCH` of the kernel, but smaller, so that the bound is met.
 const BATCH: u8 = 2;
 /// Completion queues of the vector.
-const SOURCES: usize = 2;
+const SOURCES: usize = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Raiser {
@@ -35,7 +36,7 @@ enum Handler {
     Count(u8, usize),
     Push(u8, usize),
     LookAgain,
-    Interrupt,
+    Later,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -44,9 +45,16 @@ struct State {
     raised: [u8; SOURCES],
     delivered: [u8; SOURCES],
     queue: Vec<usize>,
+    called: Called,
     interrupt: bool,
+    /// The handler has asked for a call from softirq.
+    later: bool,
     handler: Handler,
     raisers: Vec<Raiser>,
+    /// Calls of users since the handler began.
+    calls: u8,
+    /// `since[a][b]`: calls of the user of `b` while `a` waits in the queue.
+    since: [[u8; SOURCES]; SOURCES],
 }
 
 impl State {
@@ -56,15 +64,23 @@ impl State {
             raised: [0; SOURCES],
             delivered: [0; SOURCES],
             queue: Vec::new(),
+            called: Called(false),
             interrupt: false,
+            later: false,
             handler: Handler::Idle,
             raisers: raisers.iter().map(|s| Raiser::Count(*s)).collect(),
+            calls: 0,
+            since: [[0; SOURCES]; SOURCES],
         }
     }
 
-    fn push(&mut self, source: usize) {
+    /// Queues a source; whether the handler has to be called.
+    fn push(&mut self, source: usize) -> bool {
         assert!(!self.queue.contains(&source), "queued twice: {self:?}");
         self.queue.push(source);
+        let (called, call) = self.called.queued();
+        self.called = called;
+        call
     }
 
     fn raiser(&self, i: usize) -> Option<Self> {
@@ -81,8 +97,11 @@ impl State {
                 }
             }
             Raiser::Push(source) => {
-                s.push(source);
-                Raiser::Interrupt
+                if s.push(source) {
+                    Raiser::Interrupt
+                } else {
+                    Raiser::End
+                }
             }
             Raiser::Interrupt => {
                 s.interrupt = true;
@@ -100,16 +119,29 @@ impl State {
                 if !self.interrupt {
                     return None;
                 }
+                assert!(!self.later, "it did not make way: {self:?}");
                 s.interrupt = false;
+                s.calls = 0;
                 Handler::Pop(0)
             }
             Handler::Pop(BATCH) => Handler::LookAgain,
             Handler::Pop(n) => match s.queue.is_empty() {
-                true => Handler::Idle,
-                false => Handler::Call(n, s.queue.remove(0)),
+                true => {
+                    s.called = s.called.emptied();
+                    Handler::Idle
+                }
+                false => {
+                    let source = s.queue.remove(0);
+                    s.since[source] = [0; SOURCES];
+                    Handler::Call(n, source)
+                }
             },
             Handler::Call(n, source) => {
                 s.delivered[source] += 1;
+                s.calls += 1;
+                for waiting in &self.queue {
+                    s.since[*waiting][source] += 1;
+                }
                 Handler::Count(n, source)
             }
             Handler::Count(n, source) => {
@@ -122,22 +154,40 @@ impl State {
                 }
             }
             Handler::Push(n, source) => {
-                s.push(source);
+                assert!(!s.push(source), "the handler calls itself: {self:?}");
                 Handler::Pop(n)
             }
-            Handler::LookAgain if self.queue.is_empty() => Handler::Idle,
-            Handler::LookAgain => Handler::Interrupt,
-            Handler::Interrupt => {
-                s.interrupt = true;
+            Handler::LookAgain if self.queue.is_empty() => {
+                s.called = s.called.emptied();
+                Handler::Idle
+            }
+            Handler::LookAgain => Handler::Later,
+            Handler::Later => {
+                s.later = true;
                 Handler::Idle
             }
         };
         Some(s)
     }
 
+    /// The work item in softirq.
+    fn softirq(&self) -> Option<Self> {
+        let mut s = self.clone();
+        s.later = false;
+        s.interrupt = true;
+        self.later.then_some(s)
+    }
+
     fn check(&self) {
         for i in 0..SOURCES {
             assert!(self.delivered[i] <= self.raised[i], "invented: {self:?}");
+        }
+        assert!(self.calls <= BATCH, "too much at a time: {self:?}");
+        for (waiting, since) in self.since.iter().enumerate() {
+            assert!(
+                since.iter().all(|calls| *calls <= 1),
+                "{waiting} was passed over: {self:?}"
+            );
         }
     }
 
@@ -145,11 +195,12 @@ impl State {
         assert_eq!(self.delivered, self.raised, "lost: {self:?}");
         assert!(self.queue.is_empty(), "left over: {self:?}");
         assert_eq!(self.pending, [Pending(0); SOURCES], "left over: {self:?}");
+        assert_eq!(self.called, Called(false), "nobody will call: {self:?}");
     }
 }
 
-/// Visits all states; returns how many there are.
-fn explore(raisers: &[usize]) -> usize {
+/// Visits all states; returns how many there are, and in how many the handler makes way.
+fn explore(raisers: &[usize]) -> (usize, usize) {
     let first = State::new(raisers);
     let mut seen = HashSet::from([first.clone()]);
     let mut todo = vec![first];
@@ -158,6 +209,7 @@ fn explore(raisers: &[usize]) -> usize {
         let moves: Vec<State> = (0..raisers.len())
             .filter_map(|i| state.raiser(i))
             .chain(state.handler())
+            .chain(state.softirq())
             .collect();
         if moves.is_empty() {
             state.check_end();
@@ -168,14 +220,23 @@ fn explore(raisers: &[usize]) -> usize {
             }
         }
     }
-    seen.len()
+    let later = seen.iter().filter(|s| s.later).count();
+    (seen.len(), later)
 }
 
 #[test]
-fn each_event_is_delivered_once() {
-    assert!(explore(&[0, 0, 0, 0]) > 100);
-    assert!(explore(&[0, 0, 1, 1]) > 1000);
-    assert!(explore(&[0, 0, 0, 1, 1]) > 1000);
+fn each_event_is_delivered_once_and_in_turn() {
+    for raisers in [
+        &[0, 0, 0, 0][..],
+        &[0, 0, 1, 1],
+        &[0, 0, 0, 1, 1],
+        &[0, 0, 0, 1, 2],
+        &[0, 0, 1, 1, 2],
+    ] {
+        let (states, later) = explore(raisers);
+        println!("{raisers:?}: {states} states, {later} in which it has made way");
+        assert!(states > 100 && later > 0);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The count of a queue's events that its vector has yet to deliver.
+//! The count of a queue's events that its vector has yet to deliver, and when the vector's handler is
+//! called.
 //!
 //! Pure functions, so that a host test can walk through every interleaving of them.
 
@@ -26,5 +27,28 @@ impl Pending {
     pub(crate) const fn deliver(self) -> (Self, bool) {
         let left = self.0.saturating_sub(1);
         (Self(left), left != 0)
+    }
+}
+
+/// Whether the handler of a vector was called, under the lock of the vector's queue.
+///
+/// It is from when a source comes to the empty queue until the handler finds the queue empty. Who
+/// queues another meanwhile calls nobody: a handler that makes way with sources left stays away until
+/// its own call, however fast they come.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Called(
+    /// It was.
+    pub(crate) bool,
+);
+
+impl Called {
+    /// A source was queued. True: whoever did that has to call the handler.
+    pub(crate) const fn queued(self) -> (Self, bool) {
+        (Self(true), !self.0)
+    }
+
+    /// The handler found the queue empty, and ends.
+    pub(crate) const fn emptied(self) -> Self {
+        Self(false)
     }
 }
