@@ -7,7 +7,8 @@
 //!   rendezvous;
 //! - [`list`]: the tags that were posted, in their order;
 //! - [`phase`]: whether software has seen every message that was not expected;
-//! - [`Matcher`]: the two together, as the device uses them.
+//! - [`credit`]: how much is done for each message;
+//! - [`Matcher`]: list and phase together, as the device uses them.
 //!
 //! # Why there are phases
 //!
@@ -22,11 +23,13 @@
 //! Tags that wait are the newest ones always, so "may match" is one number: tags
 //! posted before it.
 
+pub mod credit;
 pub mod hash;
 pub mod list;
 pub mod message;
 pub mod phase;
 
+pub use credit::Credit;
 pub use hash::Key;
 pub use list::{AddError, Entry, List, MAX_MASKS, MAX_TAGS};
 pub use message::{fin, Message, Rvh, Tmh, RNDV_LEN, TMH_LEN};

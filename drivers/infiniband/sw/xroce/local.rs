@@ -605,6 +605,7 @@ impl Head {
             whole,
             imm: (wr.op == SendOp::SendImm).then_some(wr.imm),
             solicited: wr.solicited,
+            sleeps: qp.sleeps(),
         }
     }
 }

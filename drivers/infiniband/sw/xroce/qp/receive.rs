@@ -93,7 +93,7 @@ impl RecvSide {
     /// One run: the packets that wait, then `packet`, then what is owed to the peer, within a
     /// budget.
     pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
-        let again = match qp.state() {
+        let mut again = match qp.state() {
             QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe => {
                 if qp.kind.is_datagram() {
                     ud::run_receive(qp, &mut self.io, packet)
@@ -108,7 +108,9 @@ impl RecvSide {
                 Run::Idle
             }
         };
-        self.io.rest(qp);
+        if self.io.rest(qp) {
+            again = Run::Again;
+        }
         self.send_replies(qp);
         self.io.count(qp, self.responder.stats());
         // What the peer is still owed ends with the refusal.

@@ -34,10 +34,14 @@ use rdma::sync::BhBackend;
 use rdma::uverbs::mmap::RingMapping;
 use rdma::uverbs::udata::Udata;
 use roce::tm::{
+    Credit,
     Entry,
     Key,
     Matcher, //
 };
+
+/// Operations that one run of a receive direction executes at its end.
+const REST_BURST: u32 = 512;
 
 /// An element of a tag's scatter list, as a user names it.
 #[derive(Clone, Copy, Default)]
@@ -91,10 +95,14 @@ struct Inner {
     matcher: Matcher<KVVec<Entry>, KVVec<u32>>,
     bodies: KVVec<Body>,
     ring: RingReader,
-    entries: u32,
+    /// Operations that messages may have executed before they are matched.
+    credit: Credit,
     freed: Freed,
     /// Receive directions that are running, and will look at the ring before they rest.
     runners: u32,
+    /// The last of them is about to rest, and has said so: doorbells are rung again. So many operations
+    /// that came without one are left.
+    owed: Option<u32>,
     /// The ring said something impossible; it is not looked at any more.
     corrupt: bool,
 }
@@ -150,13 +158,14 @@ pub(crate) fn create(
         matcher: Matcher::new(filled(tags)?, filled(tags)?, key),
         bodies: filled(tags)?,
         ring: RingReader::new(ops.clone(), entries, abi::TM_OP_STRIDE),
-        entries,
+        credit: Credit::new(limits::MAX_TM_OPS),
         freed: Freed {
             mem: freed.clone(),
             entries: freed_entries,
             producer: 0,
         },
         runners: 0,
+        owed: None,
         corrupt: false,
     };
     let tm = Arc::pin_init(
@@ -179,16 +188,21 @@ impl Tm {
     /// A user's doorbell: executes what stood in the ring of operations when it was rung. EIO when
     /// that is corrupt. Process context.
     pub(crate) fn doorbell(&self) -> Result {
-        self.run(rdma::work::cond_resched)
+        let mut inner = self.inner.lock();
+        let waiting = inner.waiting().map_err(|_| EIO)?;
+        self.run(inner, waiting, rdma::work::cond_resched)
             .map(drop)
             .map_err(|_| EIO)
     }
 
-    /// Executes what stands in the ring of operations, as many as it holds at most, and returns with
-    /// the lock. Others get it in between: who fills the ring must not keep them waiting.
-    fn run(&self, pause: impl Fn()) -> Result<TmGuard<'_>, CorruptRing> {
-        let mut inner = self.inner.lock();
-        let mut left = inner.entries;
+    /// Executes `left` of the operations in the ring, and returns with the lock. Others get it in
+    /// between: who fills the ring must not keep them waiting.
+    fn run<'a>(
+        &'a self,
+        mut inner: TmGuard<'a>,
+        mut left: u32,
+        pause: impl Fn(),
+    ) -> Result<TmGuard<'a>, CorruptRing> {
         loop {
             let part = left.min(ops::BURST);
             left = left.wrapping_sub(part);
@@ -201,19 +215,51 @@ impl Tm {
         }
     }
 
-    /// A receive direction that was awake rests: doorbells are needed again, unless others run. Any
+    /// What software has posted when a message comes takes part: executes it and returns with the lock.
+    /// `None` when that is more than the messages have credit for: this one has to come again. Any
     /// context but interrupts off.
-    pub(crate) fn rest(&self) {
-        {
-            let mut inner = self.inner.lock();
-            inner.runners = inner.runners.saturating_sub(1);
-            if inner.runners != 0 {
-                return;
-            }
-            inner.ring.clear_awake();
+    fn run_for_message(&self) -> Result<Option<TmGuard<'_>>, CorruptRing> {
+        let mut inner = self.inner.lock();
+        let waiting = inner.waiting()?;
+        let granted = inner.credit.grant(waiting);
+        let inner = self.run(inner, granted, || ())?;
+        Ok((granted == waiting).then_some(inner))
+    }
+
+    /// A receive direction that was awake rests: doorbells are needed again, unless others run. What
+    /// came without one is executed, a part of it at a time. True when some is left: the direction must
+    /// do this again. Any context but interrupts off.
+    pub(crate) fn rest(&self) -> bool {
+        self.rest_after(REST_BURST)
+    }
+
+    /// As [`Tm::rest`], but all at once. Process context.
+    pub(crate) fn leave(&self) {
+        self.rest_after(u32::MAX);
+    }
+
+    fn rest_after(&self, most: u32) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.runners > 1 {
+            inner.runners = inner.runners.wrapping_sub(1);
+            return false;
         }
-        // A corrupt ring is told about when it is needed next.
-        let _ = self.run(|| ());
+        let owed = inner.owed.unwrap_or_else(|| {
+            inner.ring.clear_awake();
+            u32::MAX
+        });
+        // What comes from here on is rung for. A corrupt ring is told about when it is needed next.
+        let owed = inner.waiting().map_or(0, |waiting| waiting.min(owed));
+        let now = owed.min(most);
+        let left = owed.wrapping_sub(now);
+        if left == 0 {
+            inner.runners = 0;
+            inner.owed = None;
+        } else {
+            inner.owed = Some(left);
+        }
+        let _ = self.run(inner, now, || ());
+        left != 0
     }
 
     /// The queue is destroyed.

@@ -44,6 +44,16 @@ impl From<AddError> for Failed {
 type Slot = [u8; abi::TM_OP_SIZE];
 
 impl Inner {
+    /// How many operations stand in the ring. Under the lock.
+    pub(super) fn waiting(&mut self) -> Result<u32, CorruptRing> {
+        if self.corrupt {
+            return Err(CorruptRing);
+        }
+        let waiting = self.ring.available();
+        self.corrupt = waiting.is_err();
+        waiting
+    }
+
     /// Executes operations, `max` at most. True when there may be more. Under the lock.
     pub(super) fn run(&mut self, max: u32, cq: &WireCq) -> Result<bool, CorruptRing> {
         if self.corrupt {
@@ -71,7 +81,7 @@ impl Inner {
     /// Notes that a receive direction runs, which looks at the ring before each message and once more
     /// before it rests.
     pub(super) fn wake(&mut self) {
-        if self.runners == 0 {
+        if self.runners == 0 || self.owed.take().is_some() {
             self.ring.set_awake();
         }
         self.runners = self.runners.saturating_add(1);

@@ -43,6 +43,8 @@ pub(crate) struct Source<'a> {
     pub(crate) imm: Option<u32>,
     /// The sender asks for a solicited event.
     pub(crate) solicited: bool,
+    /// Who brings it may wait for memory.
+    pub(crate) sleeps: bool,
 }
 
 /// The bytes of a message of one packet.
@@ -168,11 +170,14 @@ pub(crate) fn take(
         *awake = true;
         tm.inner.lock().wake();
     }
-    // What software has posted by now takes part.
-    let Ok(mut inner) = tm.run(|| ()) else {
-        srq.fail();
-        current.head = RecvHead::default();
-        return Err(ReceiveError::Fault);
+    let mut inner = match tm.run_for_message() {
+        Ok(Some(inner)) => inner,
+        Ok(None) => return Err(ReceiveError::Empty),
+        Err(_) => {
+            srq.fail();
+            current.head = RecvHead::default();
+            return Err(ReceiveError::Fault);
+        }
     };
     let (found, tmh, rvh) = match Message::parse(source.head) {
         Message::Raw => {
@@ -468,5 +473,6 @@ pub(crate) fn source<'a>(packet: &Packet<'a>) -> Option<Source<'a>> {
         whole,
         imm: packet.immdt.map(|h| h.raw),
         solicited: packet.bth.solicited,
+        sleeps: false,
     })
 }

@@ -147,16 +147,19 @@ impl RecvIo {
             return self.take(qp, None);
         };
         let result = tags::take(qp, srq, tm, &mut self.current, &mut self.awake, source);
+        if qp.sleeps() || source.sleeps {
+            // Memory may keep this run waiting for long, and software its operations.
+            self.rest(qp);
+        }
         self.taken(qp, result)
     }
 
-    /// The end of a run.
-    pub(super) fn rest(&mut self, qp: &WireQp) {
-        if core::mem::take(&mut self.awake) {
-            if let Some((_, tm)) = qp.tags() {
-                tm.rest();
-            }
+    /// The end of a run. True when there has to be another, with another end.
+    pub(super) fn rest(&mut self, qp: &WireQp) -> bool {
+        if self.awake {
+            self.awake = qp.tags().is_some_and(|(_, tm)| tm.rest());
         }
+        self.awake
     }
 
     fn taken(&mut self, qp: &WireQp, result: Result<(), ReceiveError>) -> Result<(), ReceiveError> {
@@ -234,7 +237,11 @@ impl RecvIo {
             tm.forget(&tagged);
         }
         // The run that would have said so does not come any more.
-        self.rest(qp);
+        if core::mem::take(&mut self.awake) {
+            if let Some((_, tm)) = qp.tags() {
+                tm.leave();
+            }
+        }
         match &mut self.queue {
             RecvQueue::None => {}
             RecvQueue::User(ring) => {
