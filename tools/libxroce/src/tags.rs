@@ -248,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn nobody_rings_while_the_kernel_is_awake() {
+        let mut q = queue(8, 8);
+        q.ops.ring().set_flags(abi::RING_AWAKE);
+        // Neither who waits nor who has filled the ring.
+        for _ in 0..6 {
+            assert_eq!(post(&mut q, &mut wr(2, 1)), (false, Ok(()), false));
+        }
+        assert_eq!(post(&mut q, &mut wr(2, 0)), (false, Ok(()), false));
+        q.ops.ring().set_flags(0);
+        assert_eq!(post(&mut q, &mut wr(2, 1)), (true, Ok(()), false));
+    }
+
+    #[test]
     fn handles_differ_until_the_list_is_full() {
         let mut q = queue(3, 8);
         let mut handles = Vec::new();
