@@ -10,18 +10,23 @@
 
 #include "tags.h"
 
-/* Sends a rendezvous request of LEN bytes for SIZE bytes of data. */
-static enum ibv_wc_status request(uint64_t tag, uint32_t len, uint32_t size,
-				  uint32_t rkey)
+/* Sends a rendezvous request of LEN bytes for SIZE bytes of data at VA. */
+static enum ibv_wc_status request_at(uint64_t tag, uint32_t len, uint64_t va,
+				     uint32_t size, uint32_t rkey)
 {
 	struct ibv_rvh *r = (struct ibv_rvh *)(from + 16);
 
 	header(IBV_TMH_RNDV, tag);
 	*r = (struct ibv_rvh) {
-		.va = htobe64((uintptr_t)from + 65536),
-		.rkey = htobe32(rkey), .len = htobe32(size),
+		.va = htobe64(va), .rkey = htobe32(rkey), .len = htobe32(size),
 	};
 	return send_bytes(len);
+}
+
+static enum ibv_wc_status request(uint64_t tag, uint32_t len, uint32_t size,
+				  uint32_t rkey)
+{
+	return request_at(tag, len, (uintptr_t)from + 65536, size, rkey);
 }
 
 static void rendezvous_of(uint32_t size)
@@ -103,6 +108,40 @@ static void rendezvous_bad_key(void)
 	d = next_done();
 	CHECK(d.opcode == IBV_WC_TM_RECV && d.wr_id == 4);
 	CHECK(d.status == IBV_WC_REM_ACCESS_ERR);
+}
+
+/* More than any message has, for a tag that says that it has the room. */
+static void rendezvous_huge(void)
+{
+	uint32_t size[] = { UINT32_MAX, UINT32_MAX - 1, (1u << 31) + 1 };
+	struct tm_done d;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		add(i, 44, ALL, 0, i ? 4096 : UINT32_MAX);
+		CHECK(request(44, 48, size[i], from_mr->rkey) == IBV_WC_SUCCESS);
+		d = next_done();
+		printf("%u bytes: status %d\n", size[i], d.status);
+		CHECK(d.wr_id == i && d.status == IBV_WC_TM_RNDV_INCOMPLETE);
+		CHECK(d.len == 48 && !memcmp(to, from, 48));
+	}
+	/* The connection lives. */
+	rendezvous_of(1024);
+}
+
+/* Data that begin before the end of all addresses and end behind their start. */
+static void rendezvous_wraps(void)
+{
+	struct tm_done d;
+
+	memset(to, 0x5a, AREA);
+	add(4, 44, ALL, 0, 100);
+	CHECK(request_at(44, 32, UINT64_MAX - 10, 100, from_mr->rkey) == IBV_WC_SUCCESS);
+	CHECK(next_done().flags == IBV_WC_TM_MATCH);
+	d = next_done();
+	CHECK(d.opcode == IBV_WC_TM_RECV && d.wr_id == 4);
+	CHECK(d.status == IBV_WC_REM_ACCESS_ERR);
+	CHECK(to[0] == 0x5a && !memcmp(to, to + 1, AREA - 1));
 }
 
 /* The same memory, not pinned. */
@@ -191,6 +230,8 @@ static const struct check_case cases[] = {
 	{ "rendezvous", rendezvous },
 	{ "rendezvous-incomplete", rendezvous_incomplete },
 	{ "rendezvous-bad-key", rendezvous_bad_key },
+	{ "rendezvous-huge", rendezvous_huge },
+	{ "rendezvous-wraps", rendezvous_wraps },
 	{ "on-demand", on_demand },
 	{ "vanished", vanished },
 	{}

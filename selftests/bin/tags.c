@@ -6,6 +6,8 @@
  *   tags                                      lists the cases
  *   tags CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
  */
+#include <pthread.h>
+
 #include "tags.h"
 
 enum { OPCODE_ERR = 1, SGE_ERR, HANDLE_ERR, MASKS_ERR, COUNT_ERR };
@@ -32,6 +34,29 @@ static void caps(void)
 	CHECK(!sized(8, attr.tm_caps.max_ops + 1) && errno == EINVAL);
 	CHECK(!sized(0, 8) && errno == EINVAL);
 	CHECK(!sized(8, 0) && errno == EINVAL);
+}
+
+/* Reliable connections only: who else would fetch, and for whom? */
+static void other_types(void)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct ibv_qp_init_attr init = {
+			.qp_type = types[i], .send_cq = b.cq, .recv_cq = b.cq,
+			.srq = queue.srq, .cap = { 1, 0, 1, 0, 0 },
+		};
+
+		CHECK(!ibv_create_qp(b.pd, &init) && errno == EINVAL);
+		init.srq = NULL;
+		init.cap.max_recv_wr = init.cap.max_recv_sge = 1;
+		CHECK(!ibv_destroy_qp(ibv_create_qp(b.pd, &init)));
+	}
+	/* The queue is not the worse for it. */
+	add(1, 1, ALL, 0, 64);
+	CHECK(eager(1, 8, 1) == IBV_WC_SUCCESS);
+	matched(1, 1, 8);
 }
 
 static void eager_messages(void)
@@ -163,6 +188,98 @@ static void deleted(void)
 	CHECK(d.status == IBV_WC_TM_ERR);
 }
 
+/* In the middle of a list, an operation fails: those around it do not. */
+static void list_of_ops(void)
+{
+	struct ibv_sge sge = { (uintptr_t)to, 64, to_mr->lkey };
+	struct ibv_ops_wr wr[3] = {
+		{ .wr_id = 1, .opcode = IBV_WR_TAG_ADD, .flags = IBV_OPS_SIGNALED,
+		  .next = &wr[1], .tm.add = { .recv_wr_id = 9, .sg_list = &sge,
+			  .num_sge = 1, .tag = 1, .mask = ALL } },
+		/* Of a tag that never was: it completes unasked. */
+		{ .wr_id = 2, .opcode = IBV_WR_TAG_DEL, .next = &wr[2],
+		  .tm.handle = TAGS - 1 },
+		{ .wr_id = 3, .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED },
+	};
+	struct tm_done d;
+
+	CHECK(!post_op(wr));
+	d = next_done();
+	CHECK(d.wr_id == 1 && d.opcode == IBV_WC_TM_ADD && d.status == IBV_WC_SUCCESS);
+	d = next_done();
+	CHECK(d.wr_id == 2 && d.opcode == IBV_WC_TM_DEL && d.status == IBV_WC_TM_ERR);
+	CHECK(d.vendor_err == HANDLE_ERR);
+	d = next_done();
+	CHECK(d.wr_id == 3 && d.opcode == IBV_WC_TM_SYNC && d.status == IBV_WC_SUCCESS);
+	nothing_done();
+	CHECK(eager(1, 8, 1) == IBV_WC_SUCCESS);
+	matched(9, 1, 8);
+}
+
+/* The handle that the other thread deletes, once for each number. */
+static uint32_t doomed, doom, deletes;
+
+static void *delete_doomed(void *arg)
+{
+	uint32_t n, last = *(uint32_t *)arg, i;
+
+	for (n = 1; n <= last; n++) {
+		while (__atomic_load_n(&doom, __ATOMIC_ACQUIRE) != n)
+			sched_yield();
+		/* Earlier or later than the message. */
+		for (i = 0; i < n % 64 * 500; i++)
+			__atomic_load_n(&doom, __ATOMIC_RELAXED);
+		CHECK(!delete(doomed));
+		__atomic_store_n(&deletes, n, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* A tag is deleted while its message comes: one of the two has it. */
+static void delete_races(void)
+{
+	uint32_t last = getenv("SELFTEST_DEBUG") && *getenv("SELFTEST_DEBUG") ? 64 : 512;
+	uint32_t n, i, matches = 0;
+	pthread_t t;
+
+	CHECK(!pthread_create(&t, NULL, delete_doomed, &last));
+	post_buffer(50, 8192, 4096);
+	for (n = 1; n <= last; n++) {
+		int is_deleted = -1, is_matched = -1;
+
+		doomed = add(n, n, ALL, 0, 64);
+		__atomic_store_n(&doom, n, __ATOMIC_RELEASE);
+		CHECK(eager(n, 8, n) == IBV_WC_SUCCESS);
+		for (i = 0; i < 2; i++) {
+			struct tm_done d = next_done();
+
+			if (d.opcode == IBV_WC_TM_DEL) {
+				CHECK(is_deleted < 0 && d.wr_id == 2000);
+				is_deleted = d.status == IBV_WC_SUCCESS;
+				CHECK(is_deleted || d.status == IBV_WC_TM_ERR);
+				CHECK(is_deleted || d.vendor_err == HANDLE_ERR);
+				continue;
+			}
+			CHECK(is_matched < 0 && d.opcode == IBV_WC_TM_RECV);
+			CHECK(d.status == IBV_WC_SUCCESS);
+			is_matched = !!(d.flags & IBV_WC_TM_MATCH);
+			CHECK(d.wr_id == (is_matched ? n : 50));
+		}
+		CHECK(is_deleted >= 0 && is_matched >= 0 && is_deleted != is_matched);
+		CHECK(is_data(is_matched ? 0 : 8192 + 16, 8, n));
+		matches += is_matched;
+		while (__atomic_load_n(&deletes, __ATOMIC_ACQUIRE) != n)
+			sched_yield();
+		if (!is_matched) {
+			unexpected++;
+			post_buffer(50, 8192, 4096);
+		}
+	}
+	CHECK(!pthread_join(t, NULL));
+	nothing_done();
+	printf("%u of %u messages came before the delete\n", matches, last);
+}
+
 static void full_list(void)
 {
 	struct ibv_ops_wr wr[2] = {
@@ -257,6 +374,19 @@ static void raw_messages(void)
 	matched(1, 99, 4);
 }
 
+/* The queue pair has ended; it is told at the end of a run of the device. */
+static void in_error(struct end *e)
+{
+	double end = deadline(20);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	do {
+		CHECK(!is_past(end));
+		CHECK(!ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init));
+	} while (attr.qp_state != IBV_QPS_ERR);
+}
+
 /* The tag completes in error, and the connection ends. */
 static void broken(enum ibv_wc_status mine, enum ibv_wc_status theirs,
 		   uint32_t len)
@@ -268,6 +398,8 @@ static void broken(enum ibv_wc_status mine, enum ibv_wc_status theirs,
 		d = next_done();
 	} while (d.flags == IBV_WC_TM_MATCH);
 	CHECK(d.wr_id == 1 && d.status == mine);
+	in_error(&b);
+	in_error(&a);
 }
 
 static void too_long(void)
@@ -495,11 +627,14 @@ static void random_order(void)
 
 static const struct check_case cases[] = {
 	{ "caps", caps },
+	{ "other-types", other_types },
 	{ "eager", eager_messages },
 	{ "order", tags_in_order },
 	{ "scatter", scattered },
 	{ "phases", phases },
 	{ "delete", deleted },
+	{ "delete-races", delete_races },
+	{ "list", list_of_ops },
 	{ "full", full_list },
 	{ "masks", masks },
 	{ "bad-ops", bad_ops },
