@@ -71,6 +71,64 @@ static void many_of_each(void)
 		CHECK(!ibv_destroy_comp_channel(ch[k]));
 }
 
+#define PILE 32
+
+static struct ibv_comp_channel *busy_channel;
+static int stop_busy, busy_events;
+
+/* Fills a queue of vector 0 with events, and takes them. */
+static void *keep_busy(void *arg)
+{
+	struct ibv_cq *cq = new_cq(128, busy_channel, 0);
+	struct end e[2];
+	int i;
+
+	(void)arg;
+	new_pair(e, cq, cq);
+	while (!__atomic_load_n(&stop_busy, __ATOMIC_ACQUIRE)) {
+		/* Each arm that was used is an event. */
+		for (i = 0; i < PILE; i++) {
+			CHECK(!ibv_req_notify_cq(cq, 0));
+			writes(e, 1);
+			drain(cq, 1);
+		}
+		for (i = 0; i < PILE; i++)
+			CHECK(event_of(busy_channel) == cq);
+		__atomic_add_fetch(&busy_events, PILE, __ATOMIC_RELEASE);
+	}
+	end_pair(e);
+	CHECK(!ibv_destroy_cq(cq));
+	return NULL;
+}
+
+/* A queue gets its events beside one of the same vector that always has some. */
+static void busy_neighbour(void)
+{
+	struct ibv_cq *cq;
+	struct end e[2];
+	pthread_t t;
+	int i;
+
+	setup();
+	busy_channel = ibv_create_comp_channel(ctx);
+	CHECK(busy_channel);
+	cq = new_cq(16, channel, 0);
+	new_pair(e, cq, cq);
+	CHECK(!pthread_create(&t, NULL, keep_busy, NULL));
+	for (i = 0; i < 20 || !__atomic_load_n(&busy_events, __ATOMIC_ACQUIRE); i++) {
+		CHECK(!ibv_req_notify_cq(cq, 0));
+		writes(e, 1);
+		CHECK(event_of(channel) == cq);
+		drain(cq, 1);
+	}
+	__atomic_store_n(&stop_busy, 1, __ATOMIC_RELEASE);
+	CHECK(!pthread_join(t, NULL));
+	printf("%d events beside %d\n", i, busy_events);
+	end_pair(e);
+	CHECK(!ibv_destroy_cq(cq));
+	CHECK(!ibv_destroy_comp_channel(busy_channel));
+}
+
 static int taken, wanted;
 
 static void *take_events(void *arg)
@@ -222,6 +280,7 @@ static void killed(void)
 
 static const struct check_case cases[] = {
 	{ "many queues, vectors and channels", many_of_each },
+	{ "a busy neighbour", busy_neighbour },
 	{ "threads share a channel", shared_channel },
 	{ "destroy waits for acknowledgements", destroy_waits },
 	{ "destroy with events queued", destroy_with_events },
