@@ -17,6 +17,8 @@
 
 #define TAGS 32
 #define OPS 32
+/* As many as there can be. */
+#define MANY_OPS 8192
 #define RECEIVES 16
 /* From slot to slot of the ring of operations. */
 #define STRIDE 128
@@ -35,7 +37,7 @@ static struct line honest, hostile;
 static struct ring ops;
 static uint32_t written;
 
-static void make_line(struct line *l)
+static void make_line_of(struct line *l, uint32_t depth)
 {
 	struct ibv_sge sge;
 	int i;
@@ -43,7 +45,7 @@ static void make_line(struct line *l)
 	make_end(&l->a, device[0], gid_index[0]);
 	make_end(&l->b, device[1], gid_index[1]);
 	tm_make(&l->q, &l->b, (struct tag_queue_size) {
-		.tags = TAGS, .ops = OPS, .receives = RECEIVES, .cqe = 256 });
+		.tags = TAGS, .ops = depth, .receives = RECEIVES, .cqe = 256 });
 	CHECK(!ibv_destroy_qp(l->b.qp));
 	l->b.qp = tm_qp(&l->q, &l->b, 0);
 	connect_end(&l->a, &l->b);
@@ -53,6 +55,11 @@ static void make_line(struct line *l)
 	};
 	for (i = 0; i < RECEIVES; i++)
 		tm_receive(&l->q, 500 + i, sge);
+}
+
+static void make_line(struct line *l)
+{
+	make_line_of(l, OPS);
 }
 
 static void free_line(struct line *l)
@@ -315,9 +322,77 @@ static void index_out_of_range(void)
 	free_line(&honest);
 }
 
+static atomic_int stopped;
+
+/* How often the queue's device has told senders to come again. */
+static unsigned long come_again(void)
+{
+	unsigned long n;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/send_rnr_err",
+		 device[1]);
+	f = fopen(path, "r");
+	CHECK(f && fscanf(f, "%lu", &n) == 1);
+	fclose(f);
+	return n;
+}
+
+/* Every slot of the ring has an operation; it is always full. */
+static void *keep_full(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&stopped))
+		store_index(&ops, atomic_load((_Atomic uint32_t *)&ring_hdr(&ops)->kernel_index) + MANY_OPS);
+	return NULL;
+}
+
+/*
+ * Operations without pause: the kernel executes so many for each message and no
+ * more, and a message that has to wait for that comes again. When there is an end
+ * to them, it is delivered.
+ */
+static void without_pause(void)
+{
+	struct xroce_tm_op_slot sync = { .opcode = XROCE_TM_SYNC };
+	unsigned long before = come_again();
+	double end = deadline(30);
+	struct ibv_wc wc;
+	pthread_t writer;
+	struct tm_done d;
+	int i;
+
+	make_line(&honest);
+	make_line_of(&hostile, MANY_OPS);
+	find_ops(&hostile.q);
+	for (i = 0; i < MANY_OPS; i++)
+		memcpy(ops.at + XROCE_RING_HDR_SIZE + i * STRIDE, &sync, sizeof(sync));
+	CHECK(!pthread_create(&writer, NULL, keep_full, NULL));
+	tm_header(hostile.a.buf, IBV_TMH_NO_TAG, 0);
+	while (atomic_load((_Atomic uint32_t *)&ring_hdr(&ops)->user_index) == written)
+		CHECK(!is_past(end));
+	for (i = 0; i < RECEIVES; i++)
+		CHECK(!post_send(&hostile.a, i, TM_HDR + i));
+	for (i = 0; come_again() < before + 3; i++) {
+		CHECK(!is_past(end));
+		goes_on(i);
+	}
+	atomic_store(&stopped, 1);
+	CHECK(!pthread_join(writer, NULL));
+	for (i = 0; i < RECEIVES; i++) {
+		d = tm_next(&hostile.q);
+		CHECK(!d.status && d.opcode == IBV_WC_TM_NO_TAG);
+		CHECK(d.wr_id == 500u + i && d.len == TM_HDR + (unsigned int)i);
+		CHECK(next_wc(hostile.a.cq, &wc) == 1 && !wc.status && wc.wr_id == (unsigned int)i);
+	}
+	goes_on(1000);
+	free_line(&hostile);
+	free_line(&honest);
+}
+
 /* The rings of the child, and those that it has from its parent. */
 static struct rings rings, inherited;
-static atomic_int stopped;
 static uint64_t state;
 
 static uint32_t rnd(uint32_t below)
@@ -409,6 +484,7 @@ static const struct check_case cases[] = {
 	{ "foreign-handles", handles_of_others },
 	{ "wrong-counts", wrong_counts },
 	{ "index-out-of-range", index_out_of_range },
+	{ "without-pause", without_pause },
 	{ "rewritten", rewritten },
 	{}
 };
