@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240
-# rdma-core's own suite: its tests of XRC, memory and shared receive queues, and
-# all of it with --long. What is skipped, and why, is in the documentation.
+# rdma-core's own suite: its tests of XRC, memory, shared receive and completion
+# queues, devices and extended queue pairs, and all of it with --long. What is
+# skipped, and why, is in the documentation.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 docs=/usr/share/doc/rdma-core/tests
 [ -d $docs ] || skip_all "rdma-core's tests are not installed"
 filter="-k xrc -k test_mr -k test_odp -k test_srq -k parent_domain -k shared_pd -k DMTest"
-least=70
+filter+=" -k test_cq -k qpex -k test_device"
+least=119
 [ -z "$SELFTEST_LONG" ] || filter='' least=165
 # It starts processes that inherit what they use, which Python no longer does
 # unless it is told to.
