@@ -158,7 +158,7 @@ fi
 if [ -e "$kcq" ]; then
 	check "kernel queues in each context" kernel_queues
 	# ib_core's handler uses a queue after it has said that it is done with it:
-	# ib_free_cq() must not be faster.
+	# ib_free_cq() must not be faster. And a load that grows changes it.
 	check "the same with adaptive moderation" kernel_queues_adaptive
 else
 	skip "kernel queues in each context" "$kcq is not there"
