@@ -22,7 +22,7 @@ class Skip(Exception):
 
 
 def case(arg=None, *, debug=True, long=False, name=None):
-    """Register a case. debug=False: not on the debug kernel."""
+    """Register a case. debug=False: on the debug kernel only with --long; long=True: only with --long anywhere."""
     def register(fn):
         add(name or fn.__name__, fn, debug=debug, long=long)
         return fn
@@ -31,7 +31,7 @@ def case(arg=None, *, debug=True, long=False, name=None):
 
 def add(name, fn, debug=True, long=False):
     """Register a callable as a case called name."""
-    if (DEBUG and not debug) or (long and not LONG):
+    if (DEBUG and not debug and not LONG) or (long and not LONG):
         return
     _cases.append((name, fn))
 

@@ -31,10 +31,14 @@ check() {
 	return $rc
 }
 
-# check_stock NAME COMMAND...: as check, but not on the debug kernel, which is
-# slow: one case of each kind will do there.
+# check_stock NAME COMMAND...: as check, but on the debug kernel, which is slow,
+# only with --long: one case of each kind will do there.
 check_stock() {
-	if [ -z "${SELFTEST_DEBUG:-}" ]; then check "$@"; else skip "$1" "not on the debug kernel"; fi
+	if [ -z "${SELFTEST_DEBUG:-}" ] || [ -n "${SELFTEST_LONG:-}" ]; then
+		check "$@"
+	else
+		skip "$1" "on the debug kernel only with --long"
+	fi
 }
 
 # die TEXT: the ground of the whole test is missing.
