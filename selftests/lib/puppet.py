@@ -43,9 +43,6 @@ RETRY_EXC_ERR, RNR_RETRY_EXC_ERR = 12, 13
 REQ_ERR, ACCESS_ERR, COMM_EST, DEVICE_FATAL = 2, 3, 4, 8
 SRQ_ERR, SRQ_LIMIT, LAST_WQE = 14, 15, 16
 
-# uverbs commands (enum ib_uverbs_write_cmds)
-CREATE_QP, DESTROY_QP, OPEN_XRCD, CLOSE_XRCD, OPEN_QP = 24, 27, 37, 38, 40
-
 Wc = collections.namedtuple('Wc', 'status opcode qpn id imm length')
 Event = collections.namedtuple('Event', 'type slot')
 
