@@ -226,9 +226,8 @@ def main():
             add_case(f'creator-{how}-{place}', creator_goes, place, how,
                 debug=(how, place) in (('kill', 'wire'), ('close', 'local')))
     for how in ('close', 'exit', 'kill', 'device'):
-        add_case(f'with-the-domain-{how}', with_the_domain, how, debug=how == 'kill')
-    add_case('shown', shown, debug=False)
-    for fn in (destroyed_but_open, modified_by_all, modified_at_once, opened_while_it_goes):
+        add_case(f'with-the-domain-{how}', with_the_domain, how, debug=how in ('kill', 'device'))
+    for fn in (shown, destroyed_but_open, modified_by_all, modified_at_once, opened_while_it_goes):
         add_case(fn.__name__, fn)
     ktap.main(lambda: net.hosts_up())
 
