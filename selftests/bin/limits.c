@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a device can have of XRC objects is had, by number: one more is refused
- * with ENOMEM, harms nothing, and fits as soon as another went.
+ * What a device can have of objects is had, by number: one more is refused with
+ * ENOMEM, harms nothing, and fits as soon as another went.
  *
  *   limits			prints the names of the cases
- *   limits CASE DEVICE
+ *   limits CASE DEVICE GID-INDEX
  */
 #include <fcntl.h>
 
 #include "check.h"
 
-/* The manual page's numbers; libibverbs cannot be asked for these. */
-enum { DOMAINS = 16384, TARGETS = 65536, USERS = 1024 };
+/* The user guide's numbers; libibverbs cannot be asked for these. */
+enum { DOMAINS = 16384, TARGETS = 65536, USERS = 1024, DMS = 4096 };
 
 static struct ibv_context *ctx;
+static const char *device;
+static int gid_index;
+static union ibv_gid gid;
+static struct ibv_device_attr attr;
 static struct ibv_xrcd *xrcd;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
@@ -144,9 +148,6 @@ static void targets(void)
 
 static void srqs(void)
 {
-	struct ibv_device_attr attr;
-
-	CHECK(!ibv_query_device(ctx, &attr));
 	exhaust(make_srq, drop_srq, attr.max_srq, 0);
 }
 
@@ -166,11 +167,122 @@ static void *make_users(void)
 
 static void qps(void)
 {
-	struct ibv_device_attr attr;
-
-	CHECK(!ibv_query_device(ctx, &attr));
 	/* QP 1 is one of them. */
 	exhaust(make_users, drop_qp, attr.max_qp, 1);
+}
+
+/* How many objects of a kind the device has, this program's and the kernel's. */
+static int in_use(const char *kind)
+{
+	char command[128];
+	FILE *f;
+	int n;
+
+	snprintf(command, sizeof(command),
+		 "rdma res show %s | sed -n 's/.* %s \\([0-9]*\\).*/\\1/p'", device, kind);
+	f = popen(command, "r");
+	CHECK(f && fscanf(f, "%d", &n) == 1);
+	pclose(f);
+	return n;
+}
+
+static void *make_pd(void)
+{
+	return ibv_alloc_pd(ctx);
+}
+
+static int drop_pd(void *any)
+{
+	return ibv_dealloc_pd(any);
+}
+
+static void pds(void)
+{
+	exhaust(make_pd, drop_pd, attr.max_pd, in_use("pd"));
+}
+
+static void *make_cq(void)
+{
+	return ibv_create_cq(ctx, 1, NULL, NULL, 0);
+}
+
+static int drop_cq(void *any)
+{
+	return ibv_destroy_cq(any);
+}
+
+static void cqs(void)
+{
+	exhaust(make_cq, drop_cq, attr.max_cq, in_use("cq"));
+}
+
+static void *make_ah(void)
+{
+	struct ibv_ah_attr to = {
+		.is_global = 1, .port_num = 1,
+		.grh = { .dgid = gid, .sgid_index = gid_index, .hop_limit = 16 },
+	};
+
+	return ibv_create_ah(pd, &to);
+}
+
+static int drop_ah(void *any)
+{
+	return ibv_destroy_ah(any);
+}
+
+static void ahs(void)
+{
+	exhaust(make_ah, drop_ah, attr.max_ah, 0);
+}
+
+static void *make_dm(void)
+{
+	struct ibv_alloc_dm_attr of = { .length = 64 };
+
+	return ibv_alloc_dm(ctx, &of);
+}
+
+static int drop_dm(void *any)
+{
+	return ibv_free_dm(any);
+}
+
+static void dms(void)
+{
+	exhaust(make_dm, drop_dm, DMS, 0);
+}
+
+static void *make_mr(void)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+
+	return ibv_reg_mr(pd, page, sizeof(page), 0);
+}
+
+static int drop_mr(void *any)
+{
+	return ibv_dereg_mr(any);
+}
+
+static void mrs(void)
+{
+	exhaust(make_mr, drop_mr, attr.max_mr, 0);
+}
+
+static void *make_mw(void)
+{
+	return ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+}
+
+static int drop_mw(void *any)
+{
+	return ibv_dealloc_mw(any);
+}
+
+static void mws(void)
+{
+	exhaust(make_mw, drop_mw, attr.max_mw, 0);
 }
 
 static const struct {
@@ -180,9 +292,15 @@ static const struct {
 } cases[] = {
 	{ "domains", domains, 0 },
 	{ "users", users, 0 },
+	{ "dms", dms, 0 },
+	{ "pds", pds, 0 },
+	{ "ahs", ahs, 0 },
 	{ "targets", targets, 1 },
 	{ "srqs", srqs, 1 },
 	{ "qps", qps, 1 },
+	{ "cqs", cqs, 1 },
+	{ "mrs", mrs, 1 },
+	{ "mws", mws, 1 },
 };
 
 int main(int argc, char **argv)
@@ -194,8 +312,12 @@ int main(int argc, char **argv)
 		if (argc == 1) {
 			if (!cases[i].is_long || (all && *all))
 				printf("%s\n", cases[i].name);
-		} else if (argc == 3 && !strcmp(argv[1], cases[i].name)) {
-			ctx = open_device(argv[2]);
+		} else if (argc == 4 && !strcmp(argv[1], cases[i].name)) {
+			device = argv[2];
+			gid_index = atoi(argv[3]);
+			ctx = open_device(device);
+			CHECK(!ibv_query_device(ctx, &attr));
+			CHECK(!ibv_query_gid(ctx, 1, gid_index, &gid));
 			CHECK((xrcd = make_domain()));
 			CHECK((pd = ibv_alloc_pd(ctx)));
 			CHECK((cq = ibv_create_cq(ctx, 16, NULL, NULL, 0)));

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 xrc
-# XRC objects until there are no more, by number. The large numbers only with
-# --long: they take a minute each and a guest with 3 GiB.
+# selftest: timeout=300 debug xrc
+# Objects until there are no more, by number, XRC's above all. The large numbers
+# only with --long: they take minutes and a guest with 3 GiB.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
@@ -13,8 +13,11 @@ mapfile -t cases < <("$limits")
 plan $((${#cases[@]} + 1))
 load_module
 hosts_up || die "no hosts"
+gid=$(gid_index x1 10.7.0.1)
 for c in "${cases[@]}"; do
-	check "$c" "$limits" "$c" x1
+	run=check_stock
+	[ "$c" != users ] || run=check
+	$run "$c" "$limits" "$c" x1 "$gid"
 done
 check "the devices go" hosts_clean
 finish
