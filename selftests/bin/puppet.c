@@ -9,10 +9,12 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <infiniband/xroce_dv.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "rawioctl.h"
 #include "rings.h"
 
 #define SLOTS 256
@@ -31,6 +33,7 @@ struct device {
 
 static struct device devices[4];
 static struct ibv_xrcd *xrcds[SLOTS];
+static struct device *xrcd_device[SLOTS];
 static struct ibv_srq *srqs[SLOTS];
 static struct ring srq_ring[SLOTS];
 static struct device *srq_device[SLOTS];
@@ -171,7 +174,8 @@ static int do_xrcd(void)
 		.fd = arg[2], .oflags = arg[3],
 	};
 
-	return MADE(&xrcds[slot(0)], ibv_open_xrcd(device(1)->ctx, &attr));
+	xrcd_device[slot(0)] = device(1);
+	return MADE(&xrcds[arg[0]], ibv_open_xrcd(device(1)->ctx, &attr));
 }
 
 static int do_unxrcd(void)
@@ -358,24 +362,32 @@ static int do_init(void)
 			     IBV_QP_ACCESS_FLAGS);
 }
 
-/* rtr Q DESTINATION GID RNR-TIMER */
-static int do_rtr(void)
+#define TO_RTR (IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+
+/* What arguments 1 to 3, DESTINATION GID RNR-TIMER, say of D's peer. */
+static struct ibv_qp_attr peer(const struct device *d)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = arg[1],
 		.max_dest_rd_atomic = 4, .min_rnr_timer = arg[3],
 		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .sgid_index = qp_device[slot(0)]->gid_index,
-				      .hop_limit = 16 } },
+			     .grh = { .sgid_index = d->gid_index, .hop_limit = 16 } },
 	};
 	int i;
 
 	CHECK(strlen(text[2]) == 32);
 	for (i = 0; i < 16; i++)
 		CHECK(sscanf(text[2] + 2 * i, "%2hhx", &a.ah_attr.grh.dgid.raw[i]) == 1);
-	return ibv_modify_qp(qps[arg[0]], &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-			     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			     IBV_QP_MIN_RNR_TIMER);
+	return a;
+}
+
+/* rtr Q DESTINATION GID RNR-TIMER */
+static int do_rtr(void)
+{
+	struct ibv_qp_attr a = peer(qp_device[slot(0)]);
+
+	return ibv_modify_qp(qps[arg[0]], &a, IBV_QP_STATE | TO_RTR);
 }
 
 /* rts Q TIMEOUT RETRIES RNR-RETRIES */
@@ -435,6 +447,53 @@ static int do_timer(void)
 	struct ibv_qp_attr a = { .min_rnr_timer = arg[1] };
 
 	return ibv_modify_qp(qps[slot(0)], &a, IBV_QP_MIN_RNR_TIMER);
+}
+
+/* ---- receive QPs by number ---- */
+
+/* rcv X DESTINATION GID RNR-TIMER ACCESS: answers the number */
+static int do_rcv(void)
+{
+	struct ibv_qp_attr a = peer(xrcd_device[slot(0)]);
+	uint32_t number;
+	int ret;
+
+	a.port_num = 1;
+	a.qp_access_flags = arg[4];
+	ret = xroce_dv_create_xrc_rcv_qp(xrcds[arg[0]], &a, TO_RTR | IBV_QP_PKEY_INDEX |
+					 IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, &number);
+	if (!ret)
+		say(" %u", number);
+	return ret;
+}
+
+/* reg X QPN; unreg X QPN */
+static int do_reg(void)
+{
+	return xroce_dv_reg_xrc_rcv_qp(xrcds[slot(0)], arg[1]);
+}
+
+static int do_unreg(void)
+{
+	return xroce_dv_unreg_xrc_rcv_qp(xrcds[slot(0)], arg[1]);
+}
+
+/* rcvto X QPN STATE; rcvstate X QPN */
+static int do_rcvto(void)
+{
+	struct ibv_qp_attr a = { .qp_state = arg[2] };
+
+	return xroce_dv_modify_xrc_rcv_qp(xrcds[slot(0)], arg[1], &a, IBV_QP_STATE);
+}
+
+static int do_rcvstate(void)
+{
+	struct ibv_qp_attr a;
+	int ret = xroce_dv_query_xrc_rcv_qp(xrcds[slot(0)], arg[1], &a, IBV_QP_STATE, NULL);
+
+	if (!ret)
+		say(" %d", a.qp_state);
+	return ret;
 }
 
 /* ---- traffic ---- */
@@ -507,7 +566,8 @@ static int is_of_qp(enum ibv_event_type type)
 
 /*
  * events D COUNT SECONDS: waits for so many, then takes what else is there; as
- * type:slot, where the slot is that of the QP or SRQ, -1 for other objects.
+ * type:slot, where the slot is that of the QP or SRQ, -1 for other objects, -2
+ * for a receive QP by number.
  */
 static int do_events(void)
 {
@@ -516,16 +576,26 @@ static int do_events(void)
 	long count = arg[1];
 
 	while (readable(ctx->async_fd, count > 0 ? arg[2] : 0)) {
+		enum ibv_event_type type;
+		uint32_t number;
 		int i, found = -1;
 
 		if (ibv_get_async_event(ctx, &ev))
 			break;
+		if (xroce_dv_is_xrc_rcv_qp_event(&ev, &type, &number)) {
+			say(" %d:-2", type);
+			ibv_ack_async_event(&ev);
+			count--;
+			continue;
+		}
 		for (i = 0; i < SLOTS && found < 0; i++)
 			if (is_of_srq(ev.event_type) ? ev.element.srq == srqs[i] :
 			    is_of_qp(ev.event_type) && ev.element.qp == qps[i])
 				found = i;
 		say(" %d:%d", ev.event_type, found);
-		ibv_ack_async_event(&ev);
+		/* One that was made by a raw command is none of the library's. */
+		if (!is_of_qp(ev.event_type) || ev.element.qp)
+			ibv_ack_async_event(&ev);
 		count--;
 	}
 	return 0;
@@ -574,6 +644,30 @@ static int do_raw(void)
 	return 0;
 }
 
+/*
+ * ioctl D METHOD ID:LENGTH:DATA...: a method of xroce's on XRC domains; answers
+ * each attribute's data as it is then.
+ */
+static int do_ioctl(void)
+{
+	struct raw raw;
+	int i, ret;
+
+	raw_begin(&raw, arg[1]);
+	CHECK(nargs - 2 <= RAW_ATTRS);
+	for (i = 2; i < nargs; i++) {
+		unsigned int id, len;
+		unsigned long data;
+
+		CHECK(sscanf(text[i], "%u:%u:%lu", &id, &len, &data) == 3);
+		raw_attr(&raw, id, len, data);
+	}
+	ret = raw_call(device(0)->ctx, &raw);
+	for (i = 0; !ret && i < raw.hdr.num_attrs; i++)
+		say(" %lu", (unsigned long)raw.attrs[i].data);
+	return ret;
+}
+
 /* churn D FD COUNT: opens and closes a domain so often. */
 static int do_churn(void)
 {
@@ -607,6 +701,8 @@ static const struct {
 	COMMAND(unmr, 1), COMMAND(bytes, 3), COMMAND(init, 2), COMMAND(rtr, 4), COMMAND(rts, 4),
 	COMMAND(to, 2), COMMAND(state, 1), COMMAND(timer, 2), COMMAND(source, 1), COMMAND(alternate, 1), COMMAND(send, 5), COMMAND(poll, 3),
 	COMMAND(events, 3), COMMAND(handle, 2), COMMAND(raw, 4), COMMAND(churn, 3),
+	COMMAND(rcv, 5), COMMAND(reg, 2), COMMAND(unreg, 2), COMMAND(rcvto, 3), COMMAND(rcvstate, 2),
+	COMMAND(ioctl, 2),
 };
 
 int main(void)

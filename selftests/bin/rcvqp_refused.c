@@ -6,11 +6,7 @@
  *   rcvqp_refused CASE SERVER-DEVICE GID-INDEX CLIENT-DEVICE GID-INDEX
  */
 #define _GNU_SOURCE
-#include <sys/ioctl.h>
-#include <rdma/rdma_user_ioctl_cmds.h>
-#include <rdma/ib_user_ioctl_cmds.h>
-#include <rdma/xroce-abi.h>
-
+#include "rawioctl.h"
 #include "rcvqp.h"
 
 /* What a create call may not say. */
@@ -102,37 +98,6 @@ static void wrong_numbers(void)
 }
 
 /* ---- past the library ---- */
-
-struct raw {
-	struct ib_uverbs_ioctl_hdr hdr;
-	struct ib_uverbs_attr attrs[4];
-};
-
-static struct raw *raw_begin(struct raw *raw, uint16_t method)
-{
-	memset(raw, 0, sizeof(*raw));
-	raw->hdr.object_id = UVERBS_OBJECT_XRCD;
-	raw->hdr.method_id = method;
-	raw->hdr.driver_id = XROCE_DRIVER_ID;
-	return raw;
-}
-
-static struct raw *raw_attr(struct raw *raw, uint16_t id, uint16_t len, uint64_t data)
-{
-	struct ib_uverbs_attr *attr = &raw->attrs[raw->hdr.num_attrs++];
-
-	attr->attr_id = id;
-	attr->len = len;
-	attr->flags = UVERBS_ATTR_F_MANDATORY;
-	attr->data = data;
-	return raw;
-}
-
-static int raw_call(struct ibv_context *ctx, struct raw *raw)
-{
-	raw->hdr.length = sizeof(raw->hdr) + raw->hdr.num_attrs * sizeof(raw->attrs[0]);
-	return ioctl(ctx->cmd_fd, RDMA_VERBS_IOCTL, raw) ? errno : 0;
-}
 
 /* Handles, sizes and addresses that the library would not pass. */
 static void raw_calls(void)
