@@ -54,3 +54,45 @@ def settled(tries=20):
             return now
         last = now
     return last
+
+
+class Group:
+    """A memory cgroup: what the kernel allocates for the processes in it, and still has when they are gone.
+
+    What is freed is subtracted at once, whatever KASAN keeps; no other activity of the machine counts.
+    """
+    ROOT = '/sys/fs/cgroup'
+
+    def __init__(self, name):
+        self.path = f'{self.ROOT}/{name}'
+
+    def __enter__(self):
+        with open(f'{self.ROOT}/cgroup.subtree_control', 'w') as f:
+            f.write('+memory')
+        os.mkdir(self.path)
+        return self
+
+    def __exit__(self, *_):
+        os.rmdir(self.path)
+
+    def add(self, pid):
+        """Moves a process into it."""
+        with open(f'{self.path}/cgroup.procs', 'w') as f:
+            f.write(str(pid))
+
+    def charged(self):
+        """Bytes of the kernel's for its processes, without caches of files."""
+        with open(f'{self.path}/memory.stat') as f:
+            stat = dict(line.split() for line in f)
+        return int(stat['kernel']) - int(stat['slab_reclaimable'])
+
+    def settled(self, tries=50):
+        """charged(), once it does not shrink any more."""
+        last = self.charged()
+        for _ in range(tries):
+            time.sleep(0.1)
+            now = self.charged()
+            if now >= last:
+                return now
+            last = now
+        return last
