@@ -2,8 +2,9 @@
 /*
  * Sends without end until the device goes away, then says how that looked.
  *
- *   busy DEVICE GID-INDEX [PEER-DEVICE GID-INDEX]
+ *   busy [xrc] DEVICE GID-INDEX [PEER-DEVICE GID-INDEX]
  *
+ * Over RC, or over XRC to an SRQ of a domain on the second device.
  * Prints "ready" when traffic flows. Ends well if posting or polling reported
  * an error once the device was gone, a fatal event came, and everything could
  * still be destroyed and closed.
@@ -11,7 +12,7 @@
 #include <poll.h>
 
 #include "clock.h"
-#include "pair.h"
+#include "xrcpair.h"
 
 /* Waits for the event that says that the device is gone. */
 static int fatal_event(struct ibv_context *ctx, double seconds)
@@ -36,27 +37,40 @@ static int fatal_event(struct ibv_context *ctx, double seconds)
 int main(int argc, char **argv)
 {
 	static struct end a, b;
+	struct end *from = &a, *to = &b;
+	struct xrc_pair xrc;
 	struct ibv_wc wc[16];
 	long done = 0;
-	int bad = 0, n, i;
+	int bad = 0, is_xrc = 0, n, i;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 1 && !strcmp(argv[1], "xrc")) {
+		is_xrc = 1;
+		argc--;
+		argv++;
+	}
 	if (argc != 3 && argc != 5)
 		return 2;
 	make_end(&a, argv[1], atoi(argv[2]));
 	make_end(&b, argv[argc - 2], atoi(argv[argc - 1]));
-	connect_end(&a, &b);
-	connect_end(&b, &a);
+	if (is_xrc) {
+		make_xrc_pair(&xrc, &a, &b);
+		from = &xrc.ini;
+		to = &xrc.tgt;
+	} else {
+		connect_end(&a, &b);
+		connect_end(&b, &a);
+	}
 	for (i = 0; i < PAIR_DEPTH; i++)
-		post_receive(&b, i);
+		post_receive(to, i);
 	while (!bad) {
-		int err = post_send(&a, 0, PAIR_SIZE);
+		int err = post_send(from, 0, PAIR_SIZE);
 
 		bad = err && err != ENOMEM;
 		n = ibv_poll_cq(b.cq, 16, wc);
 		for (i = 0; i < n; i++) {
 			bad |= wc[i].status != IBV_WC_SUCCESS;
-			err = post_receive(&b, 0);
+			err = post_receive(to, 0);
 			bad |= err && err != ENOMEM;
 			if (++done == 200)
 				printf("ready\n");
@@ -73,6 +87,8 @@ int main(int argc, char **argv)
 		printf("no fatal event\n");
 		return 1;
 	}
+	if (is_xrc)
+		free_xrc_pair(&xrc);
 	if (ibv_destroy_qp(a.qp) || ibv_destroy_qp(b.qp) ||
 	    ibv_destroy_cq(a.cq) || ibv_destroy_cq(b.cq) ||
 	    ibv_dereg_mr(a.mr) || ibv_dereg_mr(b.mr) ||

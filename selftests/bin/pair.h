@@ -22,6 +22,9 @@ struct end {
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
 	struct ibv_qp *qp;
+	/* XRC: where it receives, or the number of where it sends to. */
+	struct ibv_srq *srq;
+	uint32_t srqn;
 	union ibv_gid gid;
 	int gid_index;
 	uint8_t *buf;
@@ -86,8 +89,8 @@ static inline void make_end(struct end *e, const char *device, int gid_index)
 		die("ibv_create_qp");
 }
 
-/* Takes E's queue pair from RESET to RTS, towards PEER. */
-static inline void connect_end(struct end *e, const struct end *peer)
+/* Takes E's queue pair from RESET to RTR, towards PEER. */
+static inline void ready_end(struct end *e, const struct end *peer)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT,
@@ -115,16 +118,29 @@ static inline void connect_end(struct end *e, const struct end *peer)
 			  IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		die("modify to RTR");
-	memset(&a, 0, sizeof(a));
-	a.qp_state = IBV_QPS_RTS;
-	a.timeout = 14;
-	a.retry_cnt = 7;
-	a.rnr_retry = 7;
-	a.max_rd_atomic = 4;
+}
+
+/* And on to RTS, if it sends. */
+static inline void start_end(struct end *e)
+{
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+
 	if (ibv_modify_qp(e->qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT |
 			  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		die("modify to RTS");
+}
+
+static inline void connect_end(struct end *e, const struct end *peer)
+{
+	ready_end(e, peer);
+	start_end(e);
 }
 
 /* The post calls return the errno value, as the library does. */
@@ -136,6 +152,8 @@ static inline int post_receive(struct end *e, uint64_t id)
 	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
 	struct ibv_recv_wr *bad;
 
+	if (e->srq)
+		return ibv_post_srq_recv(e->srq, &wr, &bad);
 	return ibv_post_recv(e->qp, &wr, &bad);
 }
 
@@ -145,6 +163,7 @@ static inline int post_send(struct end *e, uint64_t id, uint32_t length)
 	struct ibv_send_wr wr = {
 		.wr_id = id, .sg_list = &sge, .num_sge = 1,
 		.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
+		.qp_type.xrc.remote_srqn = e->srqn,
 	};
 	struct ibv_send_wr *bad;
 

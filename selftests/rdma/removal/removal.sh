@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug
-# A device goes away while a program uses it: by name, with its net device, with
-# its namespace, with the module; and a program goes away while it sends.
+# A device goes away while a program uses it, over RC or XRC: by name, with its net
+# device, with its namespace, with the module; and a program goes away while it sends.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
@@ -14,9 +14,11 @@ says() { grep -q "^$1" "$log"; }
 
 gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
 
-# start DEVICE...: a program that sends on one device, or from one to another.
+# start DEVICE...: a program that sends on one device, or from one to another; over
+# what $over says.
+over=
 start() {
-	local args=() d
+	local args=($over) d
 	for d; do args+=("$d" "$(gid_index "$d" 10.7.0."${d#x}")") || return 1; done
 	: >"$log"
 	timeout -k 5 $((60 * SELFTEST_SLOW)) "$busy" "${args[@]}" >"$log" 2>&1 &
@@ -53,6 +55,8 @@ netns_del() {
 module_out() {
 	fresh && start "$@" && rmmod "$module" && gone x1 && gone x2 && ended && modprobe "$module"
 }
+# over_xrc COMMAND...
+over_xrc() { local over=xrc; "$@"; }
 killed() {
 	fresh && start "$@" || return 1
 	# The program is the child of timeout.
@@ -84,7 +88,7 @@ load_loop() {
 }
 
 load_module
-plan 11
+plan 13
 check "link del under local traffic" link_del x1
 check "link del under traffic on the wire" link_del x1 x2
 check "ip link del under local traffic" netdev_del x1
@@ -92,6 +96,13 @@ check "ip link del under traffic on the wire" netdev_del x1 x2
 check "ip netns del under traffic" netns_del x1 x2
 check "rmmod under local traffic" module_out x1
 check "rmmod under traffic on the wire" module_out x1 x2
+if [ "$TYPE" = rxe ]; then
+	skip "link del under local XRC traffic" "rxe has no XRC"
+	skip "rmmod under XRC traffic on the wire" "rxe has no XRC"
+else
+	check "link del under local XRC traffic" over_xrc link_del x1
+	check_stock "rmmod under XRC traffic on the wire" over_xrc module_out x1 x2
+fi
 check "kill -9 under traffic" killed x1 x2
 check "net device down and up under traffic" link_down_up
 check "link del and add at once" again_at_once
