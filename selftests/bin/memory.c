@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 
 #include "ends.h"
+#include "xrcpair.h"
 
 #define ALL (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | \
 	     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -236,6 +237,63 @@ static void window_type_2(void)
 	CHECK(send_inv(b.mr->rkey, &received) != IBV_WC_SUCCESS &&
 	      received != IBV_WC_SUCCESS);
 	renew();
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
+	free_pair();
+}
+
+/*
+ * A window of type 2 is its queue pair's, and an XRC target can have none, as it
+ * sends nothing: whatever key a SEND over XRC wants to take back is refused, and
+ * stays what it is.
+ */
+static void window_kept_from_xrc(void)
+{
+	uint32_t key, keys[3], i;
+	struct xrc_pair xrc;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	int sent, received;
+	uint64_t at;
+
+	make_pair();
+	mr = bindable();
+	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	CHECK(mw);
+	at = (uintptr_t)b.buf + 200;
+	key = ibv_inc_rkey(mw->rkey);
+	CHECK(bind2(b.qp, mw, mr, b.buf + 200, 300, IBV_ACCESS_REMOTE_WRITE, key) ==
+	      IBV_WC_SUCCESS);
+	mw->rkey = key;
+	keys[0] = key;
+	keys[1] = b.mr->rkey;
+	keys[2] = 0x7fffff00;
+	for (i = 0; i < 3; i++) {
+		struct ibv_sge sge = { (uintptr_t)a.buf, 16, a.mr->lkey };
+		struct ibv_send_wr *bad, wr = {
+			.wr_id = 7, .sg_list = &sge, .num_sge = 1,
+			.opcode = IBV_WR_SEND_WITH_INV, .send_flags = IBV_SEND_SIGNALED,
+			.invalidate_rkey = keys[i],
+		};
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
+
+		make_xrc_pair(&xrc, &a, &b);
+		wr.qp_type.xrc.remote_srqn = xrc.ini.srqn;
+		CHECK(!post_receive(&xrc.tgt, 8));
+		CHECK(!ibv_post_send(xrc.ini.qp, &wr, &bad));
+		received = status(b.cq);
+		sent = status(a.cq);
+		printf("# %s, %s\n", ibv_wc_status_str(sent), ibv_wc_status_str(received));
+		CHECK(sent == IBV_WC_REM_ACCESS_ERR && received != IBV_WC_SUCCESS);
+		CHECK(!ibv_query_qp(xrc.tgt.qp, &attr, IBV_QP_STATE, &init));
+		CHECK(attr.qp_state == IBV_QPS_ERR);
+		free_xrc_pair(&xrc);
+		memset(a.buf, 0x70 + i, 300);
+		CHECK(write_by(at, key, 300) == IBV_WC_SUCCESS && b.buf[499] == 0x70 + i);
+	}
+	/* It is the queue pair's that it was bound on. */
+	CHECK(send_inv(key, &received) == IBV_WC_SUCCESS && received == IBV_WC_SUCCESS);
+	refused(b.buf + 200, at, key, 8);
 	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
 	free_pair();
 }
@@ -655,6 +713,7 @@ static void on_demand_advice(void)
 static const struct check_case cases[] = {
 	{ "window_type_1", window_type_1 },
 	{ "window_type_2", window_type_2 },
+	{ "window_kept_from_xrc", window_kept_from_xrc },
 	{ "window_refused", window_refused },
 	{ "reregister", reregister },
 	{ "device_memory", device_memory },
