@@ -27,7 +27,6 @@ pub(crate) struct WireAh {
     pd: u64,
     #[pin]
     path: SpinLockBh<Path>,
-    _charge: Charge,
 }
 
 impl WireAh {
@@ -56,6 +55,9 @@ pub(crate) struct AhData {
     wire: Ref<WireAh>,
     #[allow(dead_code)]
     attr: AhAttr,
+    /// Here and not in `wire`, which goes a grace period later: another handle may take the place
+    /// of this one at once.
+    _charge: Charge,
 }
 
 impl AhData {
@@ -116,7 +118,6 @@ pub(crate) fn create(
         try_pin_init!(WireAh {
             pd: pd.data().id(),
             path <- new_spinlock_bh!(path, "xroce ah"),
-            _charge: charge,
         }? Error),
         gfp,
     )?;
@@ -125,6 +126,7 @@ pub(crate) fn create(
         number,
         wire,
         attr: *attr,
+        _charge: charge,
     })
 }
 
