@@ -282,25 +282,3 @@ def exactly_once(conn, messages, read_back=True, close_early=True):
     verbs.nothing(conn.send_cq)
     for mr in (src, dst, back, cell, olds, *peers):
         mr.close()
-
-
-def huge(conn, _big):
-    """2 GiB in one message (the longest there is), written and read back in part."""
-    length = 1 << 31
-    import mmap
-    from pyverbs.mr import MR
-    area = mmap.mmap(-1, length)
-    import ctypes
-    addr = ctypes.addressof(ctypes.c_char.from_buffer(area))
-    src = MR(conn.a.pd, length, verbs.ALL, address=addr)
-    dst = conn.b.mr(4096)
-    marks = {0: b'first', (1 << 30) - 2: b'middle', length - 5: b'final'}
-    for at, text in marks.items():
-        ctypes.memmove(addr + at, text, len(text))
-    # The same memory is source and destination: the message is what counts.
-    peer = MR(conn.dst_pd, length, verbs.ALL, address=addr) if conn.dst_pd is not conn.a.pd else src
-    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=peer.rkey, raddr=addr))
-    ok(poll(conn.send_cq, 1, seconds=600))
-    for at, text in marks.items():
-        ktap.expect_eq(ctypes.string_at(addr + at, len(text)), text, f'bytes at {at}')
-    dst.close()
