@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240
+# selftest: timeout=240 debug=long
 """xroce on one host, the kernel's rxe on the other: RC in both directions, over
 IPv4 and IPv6, also on a wire that loses, repeats and reorders packets.
 

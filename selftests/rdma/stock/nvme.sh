@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=150
+# selftest: timeout=150 debug=long
 # A kernel user: NVMe over RDMA, host and target in this namespace. The host
 # registers what it reads and writes by work requests (FRWR) and invalidates it,
 # or has it invalidated by the target's answers.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=300
+# selftest: timeout=300 debug=long
 # Unmodified programs: qperf, the rest of rdmacm-utils, libfabric, and four ranks
 # of Open MPI on two hosts. Debian's UCX 1.23 is built without verbs.
 . "$(dirname "$0")/../../lib/net.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=180
+# selftest: timeout=180 debug=long
 """ECN: connections that have a window send as ECN capable; marked packets are
 answered with congestion notification packets, and these slow their sender down.
 
