@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300 debug=long
 # Unmodified programs: qperf, the rest of rdmacm-utils, libfabric, and four ranks
-# of Open MPI on two hosts. Debian's UCX 1.23 is built without verbs.
+# of Open MPI on two hosts. UCX is in ucx.sh.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"
