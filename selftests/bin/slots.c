@@ -109,9 +109,11 @@ static void nothing_else(void)
 }
 
 /* What is told besides that something is wrong. */
+/* A port that was set up a moment ago may have news, too. */
 static int is_harmless(int type)
 {
-	return type == IBV_EVENT_COMM_EST || type == IBV_EVENT_QP_LAST_WQE_REACHED;
+	return type == IBV_EVENT_COMM_EST || type == IBV_EVENT_QP_LAST_WQE_REACHED ||
+	       type == IBV_EVENT_PORT_ACTIVE || type == IBV_EVENT_GID_CHANGE;
 }
 
 static void no_events(struct ibv_context *ctx)
