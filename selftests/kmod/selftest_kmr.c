@@ -276,7 +276,7 @@ static void address_handles(struct ground *g)
 {
 	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
 	struct ib_ah *ah[16];
-	DEFINE_SPINLOCK(lock);
+	static DEFINE_SPINLOCK(lock);
 	unsigned long flags;
 	union ib_gid gid;
 	int i, round;
