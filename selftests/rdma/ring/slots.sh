@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=120 debug
+# selftest: timeout=120 debug=long
 # Slots that make no sense in the rings of queue pairs and shared receive queues, and
 # indices that cannot be, one by one: what becomes of the queue, and of the others.
 . "$(dirname "$0")/../../lib/net.sh"

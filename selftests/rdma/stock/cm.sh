@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=100 debug
+# selftest: timeout=100 debug=long
 # The connection manager: rping and the other programs of rdmacm-utils.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90 debug xrc
+# selftest: timeout=90 debug=long xrc
 # libfabric's verbs provider over XRC, under its datagram layer. Connections are
 # made in both directions by the connection manager; one to a second process of
 # the domain asks that to open the target QP by its number. For what

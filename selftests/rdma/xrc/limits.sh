@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=300 debug xrc
+# selftest: timeout=300 debug=long xrc
 # Objects until there are no more, by number, XRC's above all. The large numbers
 # only with --long: they take minutes and a guest with 3 GiB.
 . "$(dirname "$0")/../../lib/net.sh"
