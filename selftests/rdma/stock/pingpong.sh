@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90 debug
+# selftest: timeout=90 debug=long
 # The pingpong programs of ibverbs-utils, polling and with events. On the debug kernel
 # ibv_xsrq_pingpong alone, the others with --long.
 . "$(dirname "$0")/../../lib/net.sh"
