@@ -54,10 +54,11 @@ unsafe impl<P: Provider> Send for Entry<P> {}
 impl<P: Provider> Drop for Entry<P> {
     fn drop(&mut self) {
         let qp = self.0.as_ptr();
-        // SAFETY: Tracked since `track_qp`, or hidden since; the device still exists, since its own drop empties
-        // the table. Waits for those that are looking at the entry. Afterwards nobody knows it,
-        // so that it can be taken apart and its memory freed. The reference on a GID comes from
-        // ib_core's modify operation, whose callers give it back, or from `modify_through`.
+        // SAFETY: Tracked since `track_qp`, or hidden since, which the tracker knows; the device still
+        // exists, since its own drop empties the table. Waits for those that are looking at the
+        // entry. Afterwards nobody knows it, so that it can be taken apart and its memory freed. The
+        // reference on a GID comes from ib_core's modify operation, whose callers give it back, or
+        // from `modify_through`.
         unsafe {
             bindings::xrdma_ib_untrack_qp(qp);
             if !(*qp).av_sgid_attr.is_null() {
@@ -275,8 +276,9 @@ impl<P: Provider> Device<P> {
     /// Lets `rdma res` show a queue pair with number `qp_num`, which no other shown one may have.
     ///
     /// [`Provider::query_qp`] and, by [`TrackedQp::modify`], [`Provider::modify_qp`] are called with a
-    /// queue pair that has `data`; `data` is dropped with the entry. It is shown at port 1 from the start: ib_core
-    /// notes the port of those queue pairs only that it modifies itself. Process context.
+    /// queue pair that has `data`; `data` is dropped with the entry. It is shown at port 1 from the
+    /// start: ib_core notes the port of those queue pairs only that it modifies itself. Process
+    /// context.
     pub fn track_qp(&self, qp_type: QpType, qp_num: u32, data: P::Qp) -> Result<Arc<TrackedQp<P>>> {
         let _size = Qp::<P>::SIZE;
         let memory = KBox::<MaybeUninit<Qp<P>>>::new_uninit(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;

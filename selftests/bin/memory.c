@@ -191,6 +191,19 @@ static int send_inv(uint32_t key, int *received)
 	return status(a.cq);
 }
 
+/* A window of type 2 on 300 bytes of MR from AT on, bound to b's queue pair. */
+static struct ibv_mw *bound_window(struct ibv_mr *mr, uint8_t *at)
+{
+	struct ibv_mw *mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
+	uint32_t key;
+
+	CHECK(mw);
+	key = ibv_inc_rkey(mw->rkey);
+	CHECK(bind2(b.qp, mw, mr, at, 300, IBV_ACCESS_REMOTE_WRITE, key) == IBV_WC_SUCCESS);
+	mw->rkey = key;
+	return mw;
+}
+
 static void window_type_2(void)
 {
 	struct ibv_mr *mr;
@@ -201,13 +214,9 @@ static void window_type_2(void)
 
 	make_pair();
 	mr = bindable();
-	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
-	CHECK(mw);
+	mw = bound_window(mr, b.buf + 200);
 	at = (uintptr_t)b.buf + 200;
-	key = ibv_inc_rkey(mw->rkey);
-	CHECK(bind2(b.qp, mw, mr, b.buf + 200, 300, IBV_ACCESS_REMOTE_WRITE, key) ==
-	      IBV_WC_SUCCESS);
-	mw->rkey = key;
+	key = mw->rkey;
 	memset(a.buf, 0x77, 300);
 	CHECK(write_by(at, key, 300) == IBV_WC_SUCCESS && b.buf[499] == 0x77);
 	refused(b.buf + 500, at + 293, key, 8);
@@ -257,13 +266,9 @@ static void window_kept_from_xrc(void)
 
 	make_pair();
 	mr = bindable();
-	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2);
-	CHECK(mw);
+	mw = bound_window(mr, b.buf + 200);
 	at = (uintptr_t)b.buf + 200;
-	key = ibv_inc_rkey(mw->rkey);
-	CHECK(bind2(b.qp, mw, mr, b.buf + 200, 300, IBV_ACCESS_REMOTE_WRITE, key) ==
-	      IBV_WC_SUCCESS);
-	mw->rkey = key;
+	key = mw->rkey;
 	keys[0] = key;
 	keys[1] = b.mr->rkey;
 	keys[2] = 0x7fffff00;

@@ -21,6 +21,15 @@ two_hosts() {
 	g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2)
 }
 
+# check_cases_once: all of $cases, within a device. ${#cases[@]} of the plan.
+check_cases_once() {
+	local c program name
+	for c in "${cases[@]}"; do
+		read -r program name <<<"$c"
+		check "$name" "$program" "$name" x1 "$g1"
+	done
+}
+
 # check_cases: all of $cases, within a device and between two. 2 * ${#cases[@]}
 # of the plan.
 check_cases() {

@@ -11,9 +11,6 @@
 list_cases abi
 plan $((${#cases[@]} + 1))
 two_hosts
-for c in "${cases[@]}"; do
-	read -r program name <<<"$c"
-	check "$name" "$program" "$name" x1 "$g1"
-done
+check_cases_once
 check "the devices go" hosts_clean
 finish

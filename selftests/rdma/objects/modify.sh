@@ -10,9 +10,6 @@
 list_cases modify
 plan $((${#cases[@]} + 1))
 two_hosts
-for c in "${cases[@]}"; do
-	read -r program name <<<"$c"
-	check "$name" "$program" "$name" x1 "$g1"
-done
+check_cases_once
 check "the devices go" hosts_clean
 finish
