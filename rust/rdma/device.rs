@@ -34,7 +34,10 @@ use crate::{
 use core::{
     any::TypeId,
     marker::PhantomData,
-    mem::ManuallyDrop,
+    mem::{
+        ManuallyDrop,
+        MaybeUninit, //
+    },
     ops::Deref,
     ptr::{
         self,
@@ -422,9 +425,12 @@ impl<P: Provider> UnregisteredDevice<P> {
             vectors,
             data <- data,
         }? Error);
-        // SAFETY: The memory is ours alone and big enough; it never moves. On error nothing stays
-        // initialised.
-        unsafe { init.__pinned_init(&raw mut (*this).extension)? };
+        // SAFETY: The memory is ours alone and big enough; it never moves. It ends with the device,
+        // long after this reference, which is `'static` because `write_pin_init` wants it so; what
+        // that returns is not kept. On error nothing stays initialised.
+        let slot: &'static mut MaybeUninit<Extension<P>> =
+            unsafe { &mut *(&raw mut (*this).extension).cast() };
+        slot.write_pin_init(init)?;
         undo.dismiss();
         // SAFETY: Not registered, so nobody reads the table yet. It is copied.
         unsafe { bindings::ib_set_device_ops(ib.as_ptr(), &Ops::<P>::TABLE) };

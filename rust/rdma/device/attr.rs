@@ -108,8 +108,9 @@ pub struct TmCaps {
 
 impl DeviceAttr {
     pub(crate) fn to_raw(self, raw: &mut bindings::ib_device_attr) {
-        fn int(n: u32) -> i32 {
-            i32::try_from(n).unwrap_or(i32::MAX)
+        // `int` in Linux 7.2, `u32` in 7.3: what both can hold.
+        fn int<T: TryFrom<u32> + Default>(n: u32) -> T {
+            T::try_from(n.min(i32::MAX.unsigned_abs())).unwrap_or_default()
         }
         raw.fw_ver = self.fw_ver;
         raw.sys_image_guid = u64::from_ne_bytes(self.sys_image_guid);

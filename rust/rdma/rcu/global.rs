@@ -57,14 +57,14 @@ impl<T> Global<T> {
         self.state
             .compare_exchange(EMPTY, BUSY, Ordering::Acquire, Ordering::Relaxed)
             .map_err(|_| EBUSY)?;
-        let slot = self.value.get().cast::<T>();
-        // SAFETY: `slot` is memory for a `T` that nobody else touches in state BUSY, which we alone
-        // have entered. It is part of a static: it never moves and is never reused.
-        match unsafe { init.__pinned_init(slot) } {
-            Ok(()) => {
+        // SAFETY: Nobody else touches the memory in state BUSY, which we alone have entered. It is
+        // part of a static: it never moves and is never reused.
+        let slot: &'static mut MaybeUninit<T> = unsafe { &mut *self.value.get() };
+        match slot.write_pin_init(init) {
+            Ok(value) => {
                 self.state.store(READY, Ordering::Release);
-                // SAFETY: Initialised above, and never dropped or handed out mutably.
-                Ok(unsafe { &*slot })
+                // Never dropped or handed out mutably.
+                Ok(value.into_ref().get_ref())
             }
             Err(e) => {
                 self.state.store(EMPTY, Ordering::Release);

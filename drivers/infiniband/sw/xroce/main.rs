@@ -47,6 +47,7 @@ mod tx;
 mod ud;
 mod wr;
 
+use core::borrow::Borrow;
 use link::{
     Links,
     Watch, //
@@ -76,15 +77,20 @@ module! {
     },
 }
 
+/// What a parameter's `value()` says: a reference in Linux 7.2, the value itself in 7.3.
+fn param<T: Copy>(value: impl Borrow<T>) -> T {
+    *value.borrow()
+}
+
 /// Whether peers on the same host are served by copying; see `local.rs`.
 fn local_copy() -> bool {
-    *module_parameters::local_copy.value() != 0
+    param::<u8>(module_parameters::local_copy.value()) != 0
 }
 
 /// How many completion vectors a new device gets.
 fn comp_vectors() -> u32 {
     let possible = rdma::percpu::possible_cpus();
-    match *module_parameters::comp_vectors.value() {
+    match param::<u32>(module_parameters::comp_vectors.value()) {
         0 => possible,
         wanted => wanted.min(possible),
     }
