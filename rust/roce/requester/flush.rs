@@ -36,6 +36,27 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         env.fatal();
     }
 
+    /// SQE to RTS, unreliable services only: goes on with an empty queue after
+    /// [`RequesterEnv::fatal`]. What is still queued is flushed.
+    ///
+    /// The next packet gets the number behind the last one that was polled. If
+    /// that one was of the message that failed, it was not sent: the responder
+    /// sees the gap and cannot take what follows for the rest of that message.
+    pub fn resume<E: RequesterEnv>(&mut self, env: &mut E) {
+        if self.state != State::Error || self.config.service.is_reliable() {
+            return;
+        }
+        self.flush(env);
+        self.una = self.next;
+        self.max = self.next;
+        self.assign = self.next;
+        self.assigned = 0;
+        self.sent = 0;
+        self.sent_packets = 0;
+        self.set_draining(false);
+        self.state = State::Ready;
+    }
+
     /// The payload of the packet just polled could not be gathered: the work
     /// request in `slot` fails with `status`, in order, that is once all
     /// earlier ones are done; nothing behind it is sent.

@@ -17,7 +17,8 @@
 //!   poll again.
 //! - [`Requester::handle_timeout`] when [`Requester::next_deadline`] has come
 //!   (early and spurious calls do nothing), then poll again.
-//! - After [`RequesterEnv::fatal`], [`Requester::flush`] whatever is pushed.
+//! - After [`RequesterEnv::fatal`], [`Requester::flush`] whatever is pushed;
+//!   an unreliable one can go on ([`Requester::resume`]).
 //!
 //! # Same host
 //!
@@ -84,11 +85,12 @@ pub trait RequesterEnv {
     /// entry is due when it was signaled or failed.
     fn complete(&mut self, completion: &SendCompletion);
 
-    /// Does the local work of `slot`; a failure ends the QP.
+    /// Does the local work of `slot`; a failure is one of the send queue.
     fn local(&mut self, slot: u32) -> Result<(), WcStatus>;
 
-    /// The QP must go to the error state. Called once, after the completion of
-    /// the culprit and of everything else in the queue.
+    /// The send queue has failed: the QP must go to the error state, one of an
+    /// unreliable service to SQE. Called once, after the completion of the
+    /// culprit and of everything else in the queue.
     fn fatal(&mut self);
 
     /// The send queue has drained ([`Requester::set_draining`]).
@@ -119,7 +121,7 @@ enum State {
     Reset,
     /// Sending.
     Ready,
-    /// Failed: only flushes.
+    /// Failed: only flushes. Unreliable services can leave it.
     Error,
 }
 

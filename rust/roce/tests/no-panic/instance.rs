@@ -208,6 +208,11 @@ pub fn send_flush(r: &mut Sender, env: &mut Opaque) {
 }
 
 #[inline(never)]
+pub fn send_resume(r: &mut Sender, env: &mut Opaque) {
+    r.resume(env)
+}
+
+#[inline(never)]
 pub fn send_local(r: &mut Sender, now: u64, env: &mut Opaque) -> Option<LocalMessage> {
     r.local_next(now, env)
 }

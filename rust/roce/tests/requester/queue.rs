@@ -83,6 +83,71 @@ fn uc_completes_what_it_has_sent() {
     assert_eq!(h.statuses(), [Success, Success, LocQpOpErr]);
 }
 
+/// The packets that go out now, as opcode and number.
+fn packets(h: &mut Host) -> Vec<(u8, u32)> {
+    h.sent().iter().map(|s| (s.0, s.1)).collect()
+}
+
+#[test]
+fn uc_goes_on_after_a_failed_request() {
+    let mut c = config();
+    c.service = Service::Uc;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 8);
+    h.post(SendOp::Read, 8);
+    h.post(SendOp::Send, 8);
+    assert_eq!(packets(&mut h), [(0x24, 0)]);
+    assert_eq!(h.statuses(), [Success, LocQpOpErr, WrFlushErr]);
+    assert_eq!(h.env.fatal, 1);
+    // Nothing is sent until it may, and then not what was posted before.
+    h.post(SendOp::Send, 8);
+    assert_eq!(packets(&mut h), []);
+    h.requester.resume(&mut h.env);
+    assert_eq!(h.statuses().last(), Some(&WrFlushErr));
+    assert_eq!(h.statuses().len(), 4);
+    h.post(SendOp::Send, 300);
+    assert_eq!(packets(&mut h), [(0x20, 1), (0x22, 2)]);
+    assert_eq!(h.statuses().last(), Some(&Success));
+    assert_eq!(h.env.fatal, 1);
+    // Again, and from a queue that was draining.
+    h.post(SendOp::Write, 0x8000_0001);
+    h.requester.set_draining(true);
+    h.requester.set_draining(false);
+    assert_eq!(packets(&mut h), []);
+    assert_eq!(h.env.fatal, 2);
+    h.requester.set_draining(true);
+    h.requester.resume(&mut h.env);
+    h.post(SendOp::Send, 8);
+    assert_eq!(packets(&mut h), [(0x24, 3)]);
+    assert_eq!(h.statuses().last(), Some(&Success));
+}
+
+#[test]
+fn uc_leaves_a_gap_behind_a_message_that_broke_off() {
+    let mut c = config();
+    c.service = Service::Uc;
+    let mut h = Host::with(&c);
+    let slot = h.post(SendOp::Send, 600);
+    h.poll().unwrap();
+    // The second packet is built and cannot be filled.
+    h.poll().unwrap();
+    h.requester.local_fault(slot, LocProtErr, &mut h.env);
+    assert_eq!(h.statuses(), [LocProtErr]);
+    h.requester.resume(&mut h.env);
+    h.post(SendOp::Send, 8);
+    assert_eq!(packets(&mut h), [(0x24, 2)]);
+}
+
+#[test]
+fn a_reliable_connection_does_not_go_on() {
+    let mut h = Host::rc();
+    h.requester.fail(RetryExcErr, &mut h.env);
+    h.requester.resume(&mut h.env);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), []);
+    assert!(h.requester.is_error());
+}
+
 #[test]
 fn draining_finishes_what_was_begun() {
     let mut c = config();
