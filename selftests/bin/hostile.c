@@ -154,7 +154,7 @@ static void resize(struct flow *f)
 
 static void call(struct flow *f, uint64_t id)
 {
-	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_attr other = { .qp_state = rnd(2) ? IBV_QPS_ERR : IBV_QPS_RTS };
 	struct ibv_wc wc[8];
 
 	switch (rnd(16)) {
@@ -181,7 +181,8 @@ static void call(struct flow *f, uint64_t id)
 		if (rnd(2))
 			resize(f);
 		else if (rnd(2))
-			ibv_modify_qp(rnd(2) ? f->a.qp : f->b.qp, &err, IBV_QP_STATE);
+			/* To RTS perhaps from SQE. */
+			ibv_modify_qp(rnd(2) ? f->a.qp : f->b.qp, &other, IBV_QP_STATE);
 		break;
 	default:
 		renew(f);

@@ -160,7 +160,7 @@ static void is_fatal(const struct flow *flow)
 		    flow->srq ? IBV_EVENT_SRQ_ERR : IBV_EVENT_QP_FATAL);
 }
 
-static void is_in_error(struct ibv_qp *qp)
+static void gets_to(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -168,8 +168,13 @@ static void is_in_error(struct ibv_qp *qp)
 
 	do {
 		CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
-	} while (attr.qp_state != IBV_QPS_ERR && !is_past(end));
-	CHECK(attr.qp_state == IBV_QPS_ERR);
+	} while (attr.qp_state != state && !is_past(end));
+	CHECK(attr.qp_state == state);
+}
+
+static void is_in_error(struct ibv_qp *qp)
+{
+	gets_to(qp, IBV_QPS_ERR);
 }
 
 /* A message of FLOW, which is whole. */
@@ -551,7 +556,7 @@ static void send_wrong(const struct wrong *w, uint32_t v)
 	completes(f.a.cq, 2, w->status);
 	completes(f.a.cq, 3, IBV_WC_WR_FLUSH_ERR);
 	completes(f.a.cq, 4, IBV_WC_WR_FLUSH_ERR);
-	is_in_error(f.a.qp);
+	gets_to(f.a.qp, f.kind == FLOW_UD ? IBV_QPS_SQE : IBV_QPS_ERR);
 	/* The completion has said it. */
 	no_events(f.a.ctx);
 	goes_on(3);
@@ -679,13 +684,23 @@ static int indices(void)
 	return is_slow() ? 2 : 4;
 }
 
-static void wrong_send_index_of(enum flow_kind kind)
+/* In SQE: UD's send queue has failed before, and may be no more than that. */
+static void wrong_send_index_of(enum flow_kind kind, int in_sqe)
 {
 	int i;
 
 	start(kind, 0);
 	for (i = 0; i < indices(); i++) {
 		printf("index %#x\n", wrong_indices[i]);
+		if (in_sqe) {
+			union slot s = good_send(1);
+
+			s.send.opcode = 0xff;
+			put(&sq, &s);
+			ring();
+			completes(f.a.cq, 1, IBV_WC_LOC_QP_OP_ERR);
+			gets_to(f.a.qp, IBV_QPS_SQE);
+		}
 		store_index(&sq.ring, sq.next + wrong_indices[i]);
 		CHECK(!qp_doorbell(f.a.qp));
 		only_events(f.a.ctx, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_FATAL);
@@ -743,9 +758,10 @@ CASE(rc_receives, wrong_receives_of(FLOW_RC, 0))
 CASE(ud_receives, wrong_receives_of(FLOW_UD, 0))
 CASE(srq_receives, wrong_receives_of(FLOW_RC, 1))
 CASE(xrc_receives, wrong_receives_of(FLOW_XRC, 1))
-CASE(rc_send_index, wrong_send_index_of(FLOW_RC))
-CASE(ud_send_index, wrong_send_index_of(FLOW_UD))
-CASE(xrc_send_index, wrong_send_index_of(FLOW_XRC))
+CASE(rc_send_index, wrong_send_index_of(FLOW_RC, 0))
+CASE(ud_send_index, wrong_send_index_of(FLOW_UD, 0))
+CASE(ud_send_index_in_sqe, wrong_send_index_of(FLOW_UD, 1))
+CASE(xrc_send_index, wrong_send_index_of(FLOW_XRC, 0))
 CASE(rc_receive_index, wrong_receive_index_of(FLOW_RC, 0))
 CASE(ud_receive_index, wrong_receive_index_of(FLOW_UD, 0))
 CASE(srq_index, wrong_receive_index_of(FLOW_RC, 1))
@@ -761,6 +777,7 @@ static const struct check_case cases[] = {
 	{ "xrc-receives", xrc_receives },
 	{ "rc-send-index", rc_send_index },
 	{ "ud-send-index", ud_send_index },
+	{ "ud-send-index-in-sqe", ud_send_index_in_sqe },
 	{ "xrc-send-index", xrc_send_index },
 	{ "rc-receive-index", rc_receive_index },
 	{ "ud-receive-index", ud_receive_index },

@@ -8,7 +8,7 @@ use crate::prelude::*;
 use crate::qp::engine::{parse, take_packets, Budget};
 use crate::qp::receive::RecvIo;
 use crate::qp::request::{filled, SendOp};
-use crate::qp::send::{complete, Fetched, SendIo, SendWqe};
+use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
 use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
@@ -39,7 +39,7 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
             }
             Err(_) => {
                 qp.event(QpEvent::Fatal);
-                io.fail();
+                io.fail(Failure::Ring);
                 break Run::Idle;
             }
         }
@@ -57,6 +57,9 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
             }
             Err(status) => status,
         };
+        if status != WcStatus::Success {
+            qp.set_send_error();
+        }
         io.retire(&wqe);
         if wqe.head.signaled || status != WcStatus::Success {
             io.publish();
@@ -64,7 +67,7 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
         }
         budget.spend(wqe.head.length);
         if status != WcStatus::Success {
-            io.fail();
+            io.fail(Failure::Request);
             break Run::Idle;
         }
     };

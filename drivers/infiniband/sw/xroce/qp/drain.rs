@@ -62,6 +62,21 @@ impl WireQp {
         self.kick_send();
     }
 
+    /// SQE to RTS: what was posted so far is flushed, what comes from now on is sent. EINVAL when the QP
+    /// went to the error state meanwhile. Process context.
+    pub(crate) fn end_send_error(&self) -> Result {
+        let resumed = self.send.lock().resume(self);
+        if resumed.is_err() && self.set_error() {
+            self.event(QpEvent::Fatal);
+            self.kick_receive();
+        }
+        self.kick_send();
+        match resumed {
+            Ok(true) => Ok(()),
+            _ => Err(EINVAL),
+        }
+    }
+
     /// Forgets everything: what was posted, what is under way, what waits. The caller has set the
     /// state to RESET. Process context.
     pub(crate) fn reset(&self) {

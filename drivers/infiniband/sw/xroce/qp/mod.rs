@@ -164,6 +164,23 @@ impl WireQp {
         }
     }
 
+    /// A request of the send queue fails: an unreliable QP goes to SQE (IBTA 10.3.1). Called before the
+    /// completion can be seen, since whoever sees it may bring the QP back to RTS at once, as ib_mad
+    /// does. A reliable one goes to the error state when the run ends. Any context, by the owner of
+    /// the send direction.
+    pub(crate) fn set_send_error(&self) {
+        if self.kind.is_reliable() {
+            return;
+        }
+        let mut now = self.state.load(Relaxed);
+        while matches!(QpState::from_raw(now), QpState::Rts | QpState::Sqd) {
+            match self.state.cmpxchg(now, QpState::Sqe as u32, Full) {
+                Ok(_) => return,
+                Err(other) => now = other,
+            }
+        }
+    }
+
     /// Its runs may meet memory that is not pinned, so they belong in process context. Any context.
     pub(crate) fn sleeps(&self) -> bool {
         match &self.wire_pd {

@@ -198,17 +198,21 @@ fn apply(wire: &WireQp, new: &QpAttr, mask: Mask, current: QpState, next: QpStat
             move_on(wire, current, QpState::Sqd)?;
             wire.start_drain(mask.contains(Mask::EN_SQD_ASYNC_NOTIFY) && new.sqd_async_notify);
         }
-        (QpState::Sqd | QpState::Sqe, QpState::Rts) => {
+        (QpState::Sqd, QpState::Rts) => {
             update(wire, new, mask);
             move_on(wire, current, QpState::Rts)?;
             wire.end_drain();
+        }
+        (QpState::Sqe, QpState::Rts) => {
+            wire.end_send_error()?;
+            update(wire, new, mask);
         }
         _ => update(wire, new, mask),
     }
     Ok(())
 }
 
-/// An error may have come between: then the QP is in the error state and stays there.
+/// An error may have come between: then the QP is in the error state, or in SQE, and stays there.
 fn move_on(wire: &WireQp, from: QpState, to: QpState) -> Result {
     if from == to || wire.change_state(from, to) {
         Ok(())

@@ -4,7 +4,7 @@
 
 mod io;
 
-pub(crate) use self::io::{complete, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
+pub(crate) use self::io::{complete, Failure, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
 use super::engine::{parse_from, take_packets, Budget, FromPeer};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
@@ -112,13 +112,15 @@ impl SendSide {
         };
         self.io.publish();
         self.io.count(qp, self.requester.stats());
-        if self.io.failed {
-            self.io.failed = false;
+        let Some(failure) = self.io.failure.take() else {
+            return again;
+        };
+        // A request of an unreliable QP that failed has taken it to SQE: its receive queue goes on.
+        if failure == Failure::Ring || qp.kind.is_reliable() {
             qp.enter_error();
-            // The flush is the next round.
-            return Run::Again;
         }
-        again
+        // The flush is the next round.
+        Run::Again
     }
 
     fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
@@ -275,28 +277,68 @@ impl SendSide {
                 io: &mut self.io,
             };
             self.requester.flush(&mut env);
-            self.io.failed = false;
+            self.io.failure = None;
         }
-        for _ in 0..FLUSH_BURST {
-            let mut wqe = SendWqe::default();
-            match self.io.fetch(qp, &mut wqe) {
-                Ok(Fetched::One) => {
-                    self.io.retire(&wqe);
-                    self.io.publish();
-                    complete(qp, &wqe.head, WcStatus::WrFlushErr, 0);
+        match self.flush_ring(qp, FLUSH_BURST) {
+            Ok(Fetched::Nothing) => return Run::Idle,
+            Ok(Fetched::One) => {}
+            Err(CorruptRing) => {
+                // That is more than a failed request.
+                if qp.state() == QpState::Sqe {
+                    qp.event(QpEvent::Fatal);
+                    self.io.failure = Some(Failure::Ring);
                 }
-                Ok(Fetched::Nothing) => {
-                    if self.io.asleep() {
-                        return Run::Idle;
-                    }
-                }
-                Err(CorruptRing) => return Run::Idle,
+                return Run::Idle;
             }
         }
         if qp.send_cq.as_ref().is_some_and(|cq| cq.is_dead()) {
             return Run::Idle;
         }
         Run::Again
+    }
+
+    /// Completes up to `count` posted requests with a flush error; says whether more may be there.
+    fn flush_ring(&mut self, qp: &WireQp, count: u32) -> Result<Fetched, CorruptRing> {
+        for _ in 0..count {
+            let mut wqe = SendWqe::default();
+            match self.io.fetch(qp, &mut wqe)? {
+                Fetched::One => {
+                    self.io.retire(&wqe);
+                    self.io.publish();
+                    complete(qp, &wqe.head, WcStatus::WrFlushErr, 0);
+                }
+                Fetched::Nothing => {
+                    if self.io.asleep() {
+                        return Ok(Fetched::Nothing);
+                    }
+                }
+            }
+        }
+        Ok(Fetched::One)
+    }
+
+    /// From SQE back to RTS; false if the QP went elsewhere meanwhile. Flushes what was posted so far, and
+    /// no more than that, whatever is posted meanwhile. Process context.
+    pub(crate) fn resume(&mut self, qp: &WireQp) -> Result<bool, CorruptRing> {
+        let mut env = SendEnv {
+            qp,
+            io: &mut self.io,
+        };
+        self.requester.flush(&mut env);
+        let posted = self.io.posted()?;
+        self.flush_ring(qp, posted)?;
+        self.io.failure = None;
+        self.io.flushed = false;
+        let is_back = qp.change_state(QpState::Sqe, QpState::Rts);
+        // A datagram QP has no use for it.
+        if is_back && !qp.kind.is_datagram() {
+            let mut env = SendEnv {
+                qp,
+                io: &mut self.io,
+            };
+            self.requester.resume(&mut env);
+        }
+        Ok(is_back)
     }
 }
 
@@ -308,7 +350,7 @@ pub(crate) fn fill(requester: &mut Requester<KVVec<Wqe>>, io: &mut SendIo, qp: &
             Ok(Fetched::One) => {}
             Ok(Fetched::Nothing) => return true,
             Err(CorruptRing) => {
-                io.failed = true;
+                io.fail(Failure::Ring);
                 qp.event(QpEvent::Fatal);
                 return false;
             }

@@ -19,7 +19,7 @@ pub(crate) enum QpState {
     Rts = 3,
     /// The send queue finishes what it began and stops.
     Sqd = 4,
-    /// A datagram could not be sent: the send queue is in error.
+    /// A send of an unreliable QP failed: the send queue is flushed, the receive queue goes on.
     Sqe = 5,
     /// Everything is flushed.
     Err = 6,

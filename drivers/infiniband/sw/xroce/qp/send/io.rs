@@ -46,8 +46,8 @@ pub(crate) struct SendIo {
     scratch: KVVec<Sge>,
     /// User space was told that no doorbell is needed.
     awake: bool,
-    /// The requester failed: the QP is to go to the error state.
-    pub(super) failed: bool,
+    /// The queue cannot go on; looked at when the run ends.
+    pub(super) failure: Option<Failure>,
     /// Everything is flushed.
     pub(super) flushed: bool,
     /// An event is to tell when the queue has drained (`en_sqd_async_notify`).
@@ -58,6 +58,15 @@ pub(crate) struct SendIo {
     seen: RequesterStats,
     /// Same-host delivery.
     pub(crate) local: local::Sender,
+}
+
+/// Why the send queue cannot go on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// A request failed. That ends a reliable QP; an unreliable one is in SQE.
+    Request,
+    /// The ring is corrupt: that ends every QP.
+    Ring,
 }
 
 /// What a fetch found.
@@ -87,7 +96,7 @@ impl SendIo {
             unreported: 0,
             scratch: filled(max_sge)?,
             awake: false,
-            failed: false,
+            failure: None,
             flushed: false,
             notify_drained: false,
             psn: 0,
@@ -258,9 +267,18 @@ impl SendIo {
         psn
     }
 
-    /// Has the QP go to the error state at the end of this run.
-    pub(crate) fn fail(&mut self) {
-        self.failed = true;
+    /// Has the queue stop at the end of this run.
+    pub(crate) fn fail(&mut self, failure: Failure) {
+        self.failure = Some(failure);
+    }
+
+    /// Work requests that were posted and not fetched.
+    pub(super) fn posted(&self) -> Result<u32, CorruptRing> {
+        match &self.queue {
+            SendQueue::None => Ok(0),
+            SendQueue::User(ring) => ring.available(),
+            SendQueue::Kernel(queue) => Ok(queue.available()),
+        }
     }
 
     /// Notes that a request is done with its slot.
@@ -326,7 +344,7 @@ impl SendIo {
         }
         self.unreported = 0;
         self.awake = false;
-        self.failed = false;
+        self.failure = None;
         self.flushed = false;
         self.local = local::Sender::default();
     }
@@ -370,6 +388,9 @@ impl RequesterEnv for SendEnv<'_> {
         };
         let wqe = *wqe;
         let head = &wqe.head;
+        if !matches!(done.status, WcStatus::Success | WcStatus::WrFlushErr) {
+            self.qp.set_send_error();
+        }
         self.io.retire(&wqe);
         if done.signaled || done.status != WcStatus::Success || head.origin != Origin::User {
             // Whoever sees the completion may use the slots again.
@@ -398,7 +419,8 @@ impl RequesterEnv for SendEnv<'_> {
     }
 
     fn fatal(&mut self) {
-        self.io.failed = true;
+        // A ring that was found corrupt meanwhile is the worse.
+        self.io.failure.get_or_insert(Failure::Request);
     }
 
     fn sq_drained(&mut self) {
