@@ -491,7 +491,7 @@ impl Provider for Xroce {
         if matches!(wire.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
             return Err(EINVAL);
         }
-        wr::post_send(wire.kind, queue, wr)
+        wr::post_send(wire.kind, queue, wr, wire.state().is_error())
     }
 
     fn post_send_end(qp: &Qp<Self>) {

@@ -479,6 +479,7 @@ pub(crate) fn post_send(
     kind: QpKind,
     queue: &KernelQueue<SendHead>,
     wr: &SendWr<'_, Xroce>,
+    is_error: bool,
 ) -> Result {
     let mut list = [Sge::default(); MAX_SGE];
     let op = match wr.opcode().ok_or(EINVAL)? {
@@ -493,6 +494,15 @@ pub(crate) fn post_send(
         SendOpcode::LocalInv => SendOp::LocalInv,
         SendOpcode::RegMr => SendOp::RegMr,
     };
+    // It will be flushed, whatever it is: `ib_drain_sq()` posts an RDMA WRITE to any queue pair.
+    if is_error && !is_allowed(kind, op) {
+        let head = SendHead {
+            wr_id: wr.wr_id(),
+            op,
+            ..SendHead::default()
+        };
+        return queue.post(&head, &[]);
+    }
     // Inline data of a kernel user would have to be copied now; the device says it has none.
     if !is_allowed(kind, op) || wr.inline() {
         return Err(EINVAL);
