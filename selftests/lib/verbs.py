@@ -11,7 +11,7 @@ import select
 import tempfile
 import time
 
-from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.addr import AH, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs.libibverbs_enums import (
@@ -259,6 +259,46 @@ class Uc(Rc):
     """Unreliable connection."""
     transport = 'uc'
     qp_type = QPT.IBV_QPT_UC
+
+
+# What stands before a datagram in a receive.
+GRH = 40
+
+
+class Ud(Connection):
+    """Datagrams from a to b: receives begin with GRH bytes. qkey is of b's and own_qkey of a's queue pair."""
+    transport = 'ud'
+
+    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, qkey=0x11223344, own_qkey=0x11223344):
+        self.a, self.b, self.qkey = a, b, qkey
+        cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sges, max_recv_sge=sges,
+                    max_inline_data=inline)
+
+        def make(node, rcq, key):
+            qp = QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_UD, scq=node.cq, rcq=rcq, cap=cap))
+            attr = QPAttr(port_num=1)
+            attr.qkey = key
+            qp.to_rts(attr)
+            return qp
+        self.recv_cq, self.send_cq = CQ(b.ctx, 512), a.cq
+        self.send_qp, self.recv_qp = make(a, a.cq, own_qkey), make(b, self.recv_cq, qkey)
+        self.recv_qpn = self.recv_qp.qp_num
+        self.ah = AH(a.pd, attr=a.ah_attr(b))
+
+    def prepare(self, wr):
+        wr.set_wr_ud(self.ah, self.recv_qpn, self.qkey)
+        return wr
+
+    def post_recv(self, wr):
+        """Give the receiver a buffer."""
+        self.recv_qp.post_recv(wr)
+
+    def close(self):
+        """Destroy what it made."""
+        self.send_qp.close()
+        self.recv_qp.close()
+        self.recv_cq.close()
+        self.ah.close()
 
 
 class Domain:

@@ -272,7 +272,7 @@ def wrong_version(xrc):
 def wrong_pkey(xrc):
     t = Target(xrc)
     keys = (0, 1, 0x8000, 0x8001, 0xfffe, 0x7ffe)
-    with Counted(len(keys), 'rcvd_unknown_qp'):
+    with Counted(len(keys), 'rcvd_bad_pkey'):
         for pkey in keys:
             t.write(pkey=pkey)
     t.alive()
@@ -579,7 +579,7 @@ def datagram_with_wrong_key():
     d = Datagrams()
     d.post()
     keys = (0, QKEY ^ 1, QKEY | 1 << 31, 0x80010000, 0xffffffff)
-    with Counted(len(keys), 'rcvd_unknown_qp'):
+    with Counted(len(keys), 'rcvd_bad_qkey'):
         for key in keys:
             d.send(qkey=key)
     d.alive()

@@ -52,6 +52,10 @@ counters! {
     /// Packets with a malformed header, IP options or IPv6 extension headers; datagrams beyond the
     /// MTU.
     Malformed = c"rcvd_malformed",
+    /// Packets of another partition.
+    BadPkey = c"rcvd_bad_pkey",
+    /// Datagrams with a wrong queue key.
+    BadQkey = c"rcvd_bad_qkey",
     /// Packets for no queue pair, or for one that must not get them.
     Unknown = c"rcvd_unknown_qp",
     /// Packets dropped because a queue was full.

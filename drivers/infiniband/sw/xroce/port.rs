@@ -34,7 +34,8 @@ pub(crate) fn query(device: &Device<Xroce>, port: u32) -> Result<PortAttr> {
     }
     let link = device.link(port)?;
     let mtu = mtu_of(link.mtu);
-    device.data().wire.set_mtu(mtu);
+    let wire = &device.data().wire;
+    wire.set_mtu(mtu);
     Ok(PortAttr {
         state: link.state,
         max_mtu: Mtu::M4096.bytes(),
@@ -43,10 +44,16 @@ pub(crate) fn query(device: &Device<Xroce>, port: u32) -> Result<PortAttr> {
         pkey_table_len: 1,
         cap_flags: PORT_CM_SUP,
         max_msg_size: MAX_MESSAGE,
+        bad_pkey: violations(wire, Counter::BadPkey),
+        qkey_violations: violations(wire, Counter::BadQkey),
         active_width: link.width,
         active_speed: link.speed,
-        ..PortAttr::default()
     })
+}
+
+/// A count of PortInfo, which has 16 bits and stays at the largest value (IBTA 14.2.5.6).
+fn violations(wire: &WireDevice, counter: Counter) -> u32 {
+    wire.counter(counter as usize).min(u64::from(u16::MAX)) as u32
 }
 
 /// The one partition key: the default one, with full membership.

@@ -88,7 +88,7 @@ impl Arrived {
             return Err((skb, Counter::Malformed));
         };
         if !pkey_matches(pkey, PKEY) {
-            return Err((skb, Counter::Unknown));
+            return Err((skb, Counter::BadPkey));
         }
         Ok(Arrived {
             ns,

@@ -12,7 +12,7 @@ use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
 use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
-use roce::ud::{effective_qkey, Datagram};
+use roce::ud::{effective_qkey, Datagram, UdError};
 
 /// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
 /// 20 of them.
@@ -154,9 +154,17 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
     let Some(packet) = parse(skb) else {
         return;
     };
-    let Ok(message) = roce::ud::receive(&packet, qp.qkey(), rx::PKEY) else {
-        qp.device.count(Counter::Unknown, 1);
-        return;
+    let message = match roce::ud::receive(&packet, qp.qkey(), rx::PKEY) {
+        Ok(message) => message,
+        Err(error) => {
+            let counter = match error {
+                UdError::NotUd => Counter::Unknown,
+                UdError::Pkey => Counter::BadPkey,
+                UdError::Qkey => Counter::BadQkey,
+            };
+            qp.device.count(counter, 1);
+            return;
+        }
     };
     // None of ours is longer, and a receive is not to be spent on one that is.
     if packet.payload_len() > qp.device.mtu().bytes() {
