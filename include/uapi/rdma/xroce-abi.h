@@ -271,7 +271,7 @@ struct xroce_recv_slot {
  * @wc_flags: IBV_WC_GRH (UD), IBV_WC_WITH_IMM, IBV_WC_WITH_INV, IBV_WC_TM_*...
  * @pkey_index: UD.
  * @slid: 0 on RoCE.
- * @sl: service level.
+ * @sl: UD: what came: 10 over IPv4, 9 over IPv6, as with mlx5 (there is no service level).
  * @dlid_path_bits: 0 on RoCE.
  * @flags: reserved, zero.
  * @timestamp: CLOCK_MONOTONIC_RAW ns when the completion was written.

@@ -64,15 +64,13 @@ pub(crate) struct Completion {
     pub(crate) vendor_err: u32,
     /// Tag matching: the tag of the message.
     pub(crate) tm_tag: u64,
-    /// Service level.
-    pub(crate) sl: u8,
     /// The sender asked for a solicited event.
     pub(crate) solicited: bool,
     /// GSI and kernel UD: source hardware address, when known.
     pub(crate) smac: Option<[u8; 6]>,
     /// GSI and kernel UD: the packet's VLAN.
     pub(crate) vlan: Option<u16>,
-    /// GSI and kernel UD: the packet came over IPv6.
+    /// UD: the packet came over IPv6.
     pub(crate) is_v6: bool,
 }
 
@@ -99,10 +97,24 @@ impl Completion {
         put(&self.wc_flags.to_ne_bytes());
         put(&self.pkey_index.to_ne_bytes());
         put(&0u16.to_ne_bytes());
-        put(&[self.sl, 0, 0, 0]);
+        put(&[self.packet_type(), 0, 0, 0]);
         put(&now.to_ne_bytes());
         put(&self.tm_tag.to_ne_bytes());
         bytes
+    }
+
+    /// What a process gets as service level, of which RoCE has none. IBTA A17.4.5.1 wants a
+    /// datagram's completion to say whether it came over IPv4 or IPv6; `struct ibv_wc` has no
+    /// field for that. mlx5's has it here (rdma-core's plug-in hands on the device's four bits):
+    /// bit 3, there is a UDP header; below it 1, IPv6, or 2, IPv4. UCX relies on it and takes
+    /// what came over IPv4 for a stranger's otherwise. Kernel users have `network_hdr_type`.
+    fn packet_type(&self) -> u8 {
+        const UDP: u8 = 1 << 3;
+        match (self.wc_flags & wr::WC_GRH != 0, self.is_v6) {
+            (false, _) => 0,
+            (true, true) => UDP | 1,
+            (true, false) => UDP | 2,
+        }
     }
 
     /// Completions with an error count as solicited.

@@ -594,7 +594,6 @@ pub(crate) fn fill_wc(wcs: &mut WcBuf<'_>, from: &KernelCompletion) {
         src_qp: c.src_qp,
         flags,
         pkey_index: c.pkey_index,
-        sl: c.sl,
         port: 1,
         smac: c.smac.unwrap_or_default(),
         vlan: c.vlan.unwrap_or(0xffff),
