@@ -164,12 +164,13 @@ impl WireQp {
         }
     }
 
-    /// A request of the send queue fails: an unreliable QP goes to SQE (IBTA 10.3.1). Called before the
-    /// completion can be seen, since whoever sees it may bring the QP back to RTS at once, as ib_mad
-    /// does. A reliable one goes to the error state when the run ends. Any context, by the owner of
-    /// the send direction.
+    /// A request of the send queue fails: a reliable QP goes to the error state, an unreliable one to
+    /// SQE (IBTA 10.3.1). Called before the completion can be seen: whoever sees it finds the QP in
+    /// that state, and may bring it back from SQE to RTS at once, as ib_mad does. Any context, by the
+    /// owner of the send direction.
     pub(crate) fn set_send_error(&self) {
         if self.kind.is_reliable() {
+            self.enter_error();
             return;
         }
         let mut now = self.state.load(Relaxed);
