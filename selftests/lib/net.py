@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Hosts and links for the tests in Python; the work is done by net.sh."""
+import ipaddress
 import os
 import subprocess
 
@@ -24,6 +25,16 @@ def hosts_up(mtu=1500, type1=TYPE, type2=None):
     sh(f'load_module; hosts_up {mtu} {type1} {type2 or type1}')
 
 
+VLAN = 7
+# The addresses of the two hosts: 4 or 6, those of the wire; or of the VLAN, which vlans_up makes.
+PLACES = {'ipv4': (4, 4), 'ipv6': (6, 6), 'vlan-ipv4': ('10.7.7.1', '10.7.7.2'), 'vlan-ipv6': ('fd77::1', 'fd77::2')}
+
+
+def vlans_up():
+    """A VLAN between the hosts; the devices on the wire have its addresses, too."""
+    sh(f'vlan_up v {VLAN} 10.7.7 fd77 && wait_gid x1 10.7.7.1 fd77::1 && wait_gid x2 10.7.7.2 fd77::2')
+
+
 def pair_up(mtu=1500):
     """Devices y1, y2 in this namespace."""
     sh(f'load_module; pair_up {mtu}')
@@ -43,8 +54,8 @@ def address(dev, version=4):
     return ADDRESS[dev][version == 6]
 
 
-def _gid_text(addr):
-    import ipaddress
+def gid_text(addr):
+    """The GID of an address, or of 16 bytes, as sysfs has it."""
     ip = ipaddress.ip_address(addr)
     raw = ip.packed if ip.version == 6 else b'\0' * 10 + b'\xff\xff' + ip.packed
     return ':'.join(raw[i:i + 2].hex() for i in range(0, 16, 2))
@@ -53,7 +64,7 @@ def _gid_text(addr):
 def gid_index(dev, version=4):
     """Index of the RoCEv2 GID of the device's address of that version, or of another one."""
     base = f'/sys/class/infiniband/{dev}/ports/1'
-    want = _gid_text(version if isinstance(version, str) else address(dev, version))
+    want = gid_text(version if isinstance(version, str) else address(dev, version))
     for i in sorted(os.listdir(base + '/gids'), key=int):
         try:
             with open(f'{base}/gids/{i}') as f:

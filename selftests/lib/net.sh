@@ -103,6 +103,18 @@ hosts_up() {
 	wait_gid x1 10.7.0.1 fd07::1 && wait_gid x2 10.7.0.2 fd07::2
 }
 
+# vlan_up NAME ID PREFIX4 PREFIX6: VLAN ID on the wire, interfaces NAME1 and NAME2 with addresses
+# PREFIX4.N/24 and PREFIX6::N/64.
+vlan_up() {
+	local n
+	for n in 1 2; do
+		ip -n h$n link add link e$n name "$1$n" type vlan id "$2" || return 1
+		ip -n h$n link set "$1$n" up
+		ip -n h$n addr add "$3.$n/24" dev "$1$n"
+		ip -n h$n addr add "$4::$n/64" dev "$1$n" nodad
+	done
+}
+
 # pair_up [MTU]: two devices y1, y2 over dummy net devices in this namespace.
 pair_up() {
 	local n

@@ -15,7 +15,7 @@ from pyverbs.qp import QPEx
 
 import verbs
 from ktap import expect, expect_eq
-from verbs import ACC, ALL, INIT, QPT, SGE, WCS, QPCap, QPInitAttrEx, get, ok, pattern, poll, put
+from verbs import ACC, ALL, INIT, QPT, SGE, WCO, WCS, QPCap, QPInitAttrEx, get, ok, pattern, poll, put
 
 # Bytes of payload in a packet, and of memory for each of DEPTH requests: odd, so
 # that little is aligned.
@@ -26,6 +26,8 @@ QKEY = 0x11223344
 IMM = 0x5aa5a55a
 # What stands in front of a received datagram.
 GRH = 40
+# Of a completion's flags.
+WITH_IMM, WITH_INV = 1 << 1, 1 << 3
 # NAK: remote access error.
 REFUSED = 0x62
 FLUSH_GLOBAL, MW_BIND = int(ACC.IBV_ACCESS_FLUSH_GLOBAL), int(ACC.IBV_ACCESS_MW_BIND)
@@ -47,6 +49,10 @@ CODES = {'send': (0x00, 0x01, 0x02, 0x04), 'send_imm': (0x00, 0x01, 0x03, 0x05),
 RESPONSES = (0x0d, 0x0e, 0x0f, 0x10)
 READ, ACK, ATOMIC_ACK, CAS, FAA, FLUSH, ATOMIC_WRITE = 0x0c, 0x11, 0x12, 0x13, 0x14, 0x1c, 0x1d
 
+
+def swapped(value):
+    """32 bits in the other byte order: which one pyverbs shows is its affair."""
+    return int.from_bytes(value.to_bytes(4, 'little'), 'big')
 
 
 def cut(codes, data, mtu):
@@ -90,7 +96,11 @@ class Conversation:
         self.dst = b.mr(DEPTH * SLOT, ALL | FLUSH_GLOBAL | MW_BIND)
         put(self.src, pattern(1, DEPTH * SLOT))
         put(self.far, pattern(2, DEPTH * SLOT))
-        self.psn, self.posted, self.received, self.windows = FIRST_PSN, 0, 0, []
+        self.psn, self.posted, self.windows = FIRST_PSN, 0, []
+        # What each receive must say: its operation, flags and immediate data or key.
+        self.received = []
+        # What says that a receive holds a key that is no more good.
+        self.with_inv = WITH_INV
         # What must be on the wire, responses by PSN; and in memory.
         self.requests, self.responses, self.landed = [], {}, []
 
@@ -122,14 +132,14 @@ class Conversation:
         self.peer.to_rts(back)
         self.qp.to_rts(attr)
 
-    def _window(self):
-        """The key of a window that is bound to the peer's queue pair."""
+    def window(self):
+        """The key of a window on the destination that is bound to the peer's queue pair."""
         window = MW(self.b.pd, mw_type=MW_TYPE.IBV_MW_TYPE_2)
         self.windows.append(window)
         key = inc_rkey(window.rkey)
         self.peer.wr_start()
         self.peer.wr_flags = verbs.SIGNALED
-        self.peer.wr_bind_mw(window, key, MWBindInfo(self.dst, self.dst.buf, 64, int(ACC.IBV_ACCESS_REMOTE_WRITE)))
+        self.peer.wr_bind_mw(window, key, MWBindInfo(self.dst, self.dst.buf, DEPTH * SLOT, int(ACC.IBV_ACCESS_REMOTE_WRITE)))
         self.peer.wr_complete()
         ok(poll(self.bind_cq))
         return key
@@ -155,15 +165,19 @@ class Conversation:
     def _answer(self, psn, code, payload=b'', **fields):
         self.responses[psn] = Expected(psn, self.base | code, payload, **fields)
 
-    def post(self, op, length=0, refused_key=None):
+    def post(self, op, length=0, key=None, refused=False):
         """Posts a request for length bytes, and notes what is to be seen of it.
 
-        A SEND with invalidate names a window of its own, or the key that is refused."""
+        key: what a WRITE goes through, not the destination's; what a SEND invalidates, not a
+        window of its own. refused: the key is not good, and the peer says so."""
         at = self.posted * SLOT
-        if op == 'send_inv':
-            key = self._window() if refused_key is None else refused_key
+        if op == 'send_inv' and key is None:
+            key = self.window()
         if op.startswith('send') or op == 'write_imm':
-            self.received += 1
+            self.received.append(None if refused else {
+                'send': (WCO.IBV_WC_RECV, 0, None), 'send_imm': (WCO.IBV_WC_RECV, WITH_IMM, IMM),
+                'write_imm': (WCO.IBV_WC_RECV_RDMA_WITH_IMM, WITH_IMM, IMM),
+                'send_inv': (WCO.IBV_WC_RECV, WITH_INV, key)}[op])
             head = GRH if self.ah else 0
             self.receiver.post_recv(verbs.recv_wr([] if op == 'write_imm' else [
                 SGE(self.dst.buf + at, length + head, self.dst.lkey)]))
@@ -174,8 +188,9 @@ class Conversation:
         local = SGE(self.src.buf + at, length, self.src.lkey)
         if op in CODES:
             first, last, data = {}, {}, get(self.src, length, at)
+            rkey = self.dst.rkey if key is None else key
             if op.startswith('write'):
-                first = {'va': self.dst.buf + at, 'rkey': self.dst.rkey, 'dmalen': length}
+                first = {'va': self.dst.buf + at, 'rkey': rkey, 'dmalen': length}
             if op == 'send':
                 qp.wr_send()
             elif op == 'send_imm':
@@ -185,15 +200,15 @@ class Conversation:
                 qp.wr_send_inv(key)
                 last = {'inv': key}
             elif op == 'write':
-                qp.wr_rdma_write(self.dst.rkey, self.dst.buf + at)
+                qp.wr_rdma_write(rkey, self.dst.buf + at)
             elif op == 'write_imm':
-                qp.wr_rdma_write_imm(self.dst.rkey, self.dst.buf + at, IMM)
+                qp.wr_rdma_write_imm(rkey, self.dst.buf + at, IMM)
                 last = {'imm': IMM}
             self._expect(cut(CODES[op], data, self.mtu), first, last)
-            if refused_key is None:
-                self.landed.append((self.dst, at + (GRH if self.ah else 0), data))
-            else:
+            if refused:
                 self._answer(self.requests[-1].psn, ACK, syndrome=REFUSED)
+            else:
+                self.landed.append((self.dst, at + (GRH if self.ah else 0), data))
         elif op == 'read':
             local = SGE(self.back.buf + at, length, self.back.lkey)
             self._read(length, at)
@@ -249,8 +264,16 @@ class Conversation:
         """Waits until all is done, the last request with that status; looks where the data went."""
         statuses = [wc.status for wc in poll(self.cq, self.posted)]
         expect_eq(statuses, [int(WCS.IBV_WC_SUCCESS)] * (self.posted - 1) + [int(last)], 'completions')
-        received = poll(self.recv_cq, self.received)
-        ok(received if last == WCS.IBV_WC_SUCCESS else received[:-1])
+        for wc, wanted in zip(poll(self.recv_cq, len(self.received)), self.received):
+            if wanted is None:
+                expect(wc.status != WCS.IBV_WC_SUCCESS, 'a receive for what was refused')
+                continue
+            opcode, flags, value = wanted
+            ok([wc])
+            flags = self.with_inv if flags == WITH_INV else flags
+            expect_eq((wc.opcode, wc.wc_flags & (WITH_IMM | self.with_inv)), (opcode, flags), 'receive')
+            if value is not None:
+                expect(wc.imm_data in (value, swapped(value)), f'{wc.imm_data:#x} came, not {value:#x}')
         for mr, at, data in self.landed:
             expect(get(mr, len(data), at) == data, f'{len(data)} bytes at {at} differ')
 

@@ -19,14 +19,13 @@ import tshark
 import verbs
 import wire
 from ktap import expect, expect_eq
+from net import PLACES, VLAN
 from operations import MTU, Conversation
 from tap import Tap
 from verbs import QP, QPT, QPCap, QPInitAttr, WCS, attributes, get
 
 # All paddings, in one packet and in the last of two and of three.
 LENGTHS = (0, 1, 2, 3, 4, MTU + 4, 2 * MTU + 1, 2 * MTU + 2, 2 * MTU + 3)
-VLAN = 7
-PLACES = {'ipv4': (4, 4), 'ipv6': (6, 6), 'vlan-ipv4': ('10.7.7.1', '10.7.7.2'), 'vlan-ipv6': ('fd77::1', 'fd77::2')}
 GHOST, PSN = 0xabcdef, 0xfffffe
 CE = 3
 
@@ -39,13 +38,7 @@ seen = []
 def setup():
     global tap
     net.hosts_up()
-    net.sh(f'''for n in 1 2; do
-        ip -n h$n link add link e$n name v$n type vlan id {VLAN} &&
-            ip -n h$n link set v$n up &&
-            ip -n h$n addr add 10.7.7.$n/24 dev v$n &&
-            ip -n h$n addr add fd77::$n/64 dev v$n nodad &&
-            wait_gid x$n 10.7.7.$n fd77::$n || exit
-    done''')
+    net.vlans_up()
     for place, (a, b) in PLACES.items():
         nodes[place] = verbs.Node('x1', a), verbs.Node('x2', b)
     tap = Tap()
@@ -99,7 +92,7 @@ def every_operation(kind, place):
     if kind == 'xrc':
         # An XRC target has nothing to invalidate: windows are bound to other queue pairs.
         for length in (1, 2 * MTU + 1):
-            converse(kind, place, [('send_inv', length, 0x12345678)], WCS.IBV_WC_REM_ACCESS_ERR)
+            converse(kind, place, [('send_inv', length, 0x12345678, True)], WCS.IBV_WC_REM_ACCESS_ERR)
 
 
 def migration():

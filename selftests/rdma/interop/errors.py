@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=200
+"""What goes wrong between xroce and the kernel's rxe, in both directions: what one refuses
+the other reports as it should, and both ends are in the right state (lib/failures.py).
+
+What rxe does otherwise than IBTA and xroce (drivers/infiniband/sw/rxe in Linux 7.2), and is
+not asked of it:
+
+- A refused WRITE with immediate ends in the receive, not in an event
+  (get_rkey_violation_state(), rxe_resp.c).
+- A receive whose key is not good, and one that is too short, ends with IBV_WC_LOC_QP_OP_ERR; a
+  sender of too much hears of an operation error (copy_data(), rxe_mr.c, returns -EINVAL for
+  either, of which send_data_in(), rxe_resp.c, makes a malformed receive).
+- Its plug-in in rdma-core posts no atomic operation whose address is not aligned."""
+import os
+import sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+
+import failures
+import ktap
+import net
+
+WAYS = {'to-rxe': 'wire', 'from-rxe': 'back'}
+
+
+def main():
+    if net.TYPE != 'xroce':
+        ktap.skip_all('rxe against rxe is not ours to test')
+    for way, place in WAYS.items():
+        def case(name, fn, *args, place=place, way=way):
+            ktap.add(f'{way}-{name}', lambda: fn('rc', place, *args))
+        for op in failures.OPS if way == 'from-rxe' else ('write', 'read', 'atomic'):
+            for how in ('key', 'no-such-key', 'pd', 'flags', 'beyond', 'gone'):
+                case(f'{op}-{how}', failures.remote, op, how)
+        for op in ('write', 'read', 'atomic'):
+            case(f'qp-access-{op}', failures.qp_access, op)
+        for fn in (failures.zero_length, failures.rnr_then_receive, failures.rnr_exceeded, failures.rnr_imm,
+                   failures.retry_exceeded, failures.destroyed_peer, failures.reset_and_again, failures.others_go_on):
+            case(fn.__name__, fn)
+        if way == 'to-rxe':
+            case('misaligned', failures.misaligned)
+        else:
+            for how in ('key', 'pd', 'flags', 'gone'):
+                case(f'receive-lkey-{how}', failures.bad_receive, how)
+            case('too_long_for_receive', failures.too_long_for_receive)
+
+    def setup():
+        net.sh('modprobe rdma_rxe')
+        net.hosts_up(1500, 'xroce', 'rxe')
+    # No clean-up here: rxe's device waits for the programs that have it open, and this is one.
+    ktap.main(setup)
+
+
+main()
