@@ -266,6 +266,12 @@ impl SendSide {
 
     /// The QP is in an error state: everything completes with a flush error, in order.
     fn flush(&mut self, qp: &WireQp) -> Run {
+        if !self.io.flushed && !qp.kind.is_datagram() {
+            // What was answered before the error has been done. The answer may have met this side in a
+            // run that it interrupted, and the error followed it: a bad READ of what was just sent.
+            let now = rdma::timer::now_ns();
+            take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now));
+        }
         qp.responses.purge();
         if !local::abandon(self, qp) {
             return Run::Idle;
