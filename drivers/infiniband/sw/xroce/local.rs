@@ -130,9 +130,8 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
             // A QP connected to itself runs its send side here, and its request is completed.
             if slot.is_some_and(|slot| side.io.is_notice(slot))
                 && peer.qpn != qp.qpn
-                && is_sending(peer)
+                && is_sending(peer, qp)
             {
-                qp.timer.start_in(RETRY_NS);
                 side.io.blocked();
                 break Run::Idle;
             }
@@ -177,23 +176,42 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         }
     };
     let took = held.is_some();
+    let fetch = held.as_mut().is_some_and(|recv| recv.io.take_fetch());
     drop(held);
     if let (true, Some(peer)) = (took, &peer) {
         // What came for the peer meanwhile.
         peer.kick_receive();
+        // The peer wants data of ours, and its notice comes after our completions: when this run is
+        // over.
+        if fetch && !note(qp, peer) {
+            peer.schedule_send();
+        }
     }
     Some(again)
 }
 
 /// Whether somebody runs the send side of `peer` right now: what it sent may not be completed yet, and
-/// must be before the answer arrives.
-fn is_sending(peer: &WireQp) -> bool {
-    if peer.send.try_lock().is_none() {
+/// must be before the answer arrives. If so, the send side of `qp` runs again after that.
+fn is_sending(peer: &WireQp, qp: &WireQp) -> bool {
+    if !peer.send.is_owned() {
+        return false;
+    }
+    if !note(peer, qp) {
+        qp.timer.start_in(RETRY_NS);
         return true;
     }
-    // Who came while it was locked left the work to this.
-    peer.schedule_send();
-    false
+    full_fence();
+    // Either the owner sees the note when it has let go, or this sees that it has.
+    peer.send.is_owned()
+}
+
+/// Leaves word with `owner` that the send side of `waiter` is to run when its own rests. False when
+/// another has: any QP of the host may name this one, and its note must not be lost.
+fn note(owner: &WireQp, waiter: &WireQp) -> bool {
+    match owner.send_waiter.cmpxchg(0, waiter.qpn, Full) {
+        Ok(_) => true,
+        Err(other) => other == waiter.qpn,
+    }
 }
 
 /// Leaves word with `peer` that the send side of `qp` waits for its receive side.

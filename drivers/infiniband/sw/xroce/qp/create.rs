@@ -404,14 +404,6 @@ fn build(
     let timer = Timer::new(cookie, WireQp::on_send_work)?;
     let pace = Timer::new(cookie, WireQp::on_recv_work)?;
     let send_work = Work::new(cookie, WireQp::on_send_work, work::Kind::Bh)?;
-    let device_work = match &device_sends {
-        Some(_) => Some(Work::new(
-            cookie,
-            WireQp::on_send_work,
-            work::Kind::Process,
-        )?),
-        None => None,
-    };
     let recv_work = Work::new(cookie, WireQp::on_recv_work, work::Kind::Bh)?;
     let attr = QpAttr {
         cap: id.cap,
@@ -432,6 +424,7 @@ fn build(
             state: Atomic::new(QpState::Reset as u32),
             qkey: Atomic::new(0),
             local_waiter: Atomic::new(0),
+            send_waiter: Atomic::new(0),
             retired: Atomic::new(0),
             send: Owner::new(send),
             recv: Owner::new(recv),
@@ -445,7 +438,6 @@ fn build(
             recv_cq: relations.recv_cq,
             srq: relations.srq,
             device_sends,
-            device_work,
             kernel_sends: queues.kernel_sends,
             kernel_recvs: queues.kernel_recvs,
             rings: queues.rings,

@@ -105,9 +105,6 @@ impl WireQp {
         // what still runs, in the other of its two contexts, `reset` waits for.
         self.send_work.cancel();
         self.recv_work.cancel();
-        if let Some(work) = &self.device_work {
-            work.cancel();
-        }
         self.reset();
     }
 }

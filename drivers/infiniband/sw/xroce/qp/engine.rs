@@ -24,6 +24,9 @@ use roce::wire::{split_icrc, Cnp, Packet};
 /// bring new input as fast as this one handles it.
 const MAX_ROUNDS: u32 = 16;
 
+/// QPs that one run of a send side has run after it, one for the sake of the other.
+const MAX_WAITERS: u32 = 4;
+
 /// Packets that one run takes from a backlog.
 const BACKLOG_BURST: usize = 64;
 
@@ -117,6 +120,40 @@ impl WireQp {
     /// verified response, is taken unless somebody else owns the side. `thread`: the caller is a
     /// kernel thread that may sleep.
     fn run_send(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+        let again = self.run_send_alone(packet, thread);
+        self.run_waiters();
+        again
+    }
+
+    /// Runs the send sides that waited for this one, here and now: a work item would wait for a CPU. A
+    /// chain of them is cut off.
+    fn run_waiters(&self) {
+        let mut next = self.take_send_waiter();
+        for _ in 0..MAX_WAITERS {
+            let Some(qp) = next else {
+                return;
+            };
+            if qp.run_send_alone(&mut None, false) {
+                qp.schedule_send();
+            }
+            next = qp.take_send_waiter();
+        }
+        if let Some(qp) = next {
+            qp.schedule_send();
+        }
+    }
+
+    /// The QP that waits for the send side. Who leaves its number looks once more whether that is owned;
+    /// the owner looks here after it has let go.
+    fn take_send_waiter(&self) -> Option<Ref<WireQp>> {
+        if self.send_waiter.load(Relaxed) == 0 {
+            return None;
+        }
+        find(u64::from(self.send_waiter.xchg(0, Full)))
+    }
+
+    /// As [`WireQp::run_send`], but leaves those alone that wait for it.
+    fn run_send_alone(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
         kick(&self.send, |side: &mut SendSide| {
             if thread {
                 return side.run(self, packet.take());
@@ -137,9 +174,12 @@ impl WireQp {
 
     /// As [`WireQp::run_send`], for the receive side and a verified request.
     fn run_receive(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
-        kick(&self.recv, |side: &mut RecvSide| {
+        let mut fetch = false;
+        let again = kick(&self.recv, |side: &mut RecvSide| {
             if thread {
-                return side.run(self, packet.take());
+                let run = side.run(self, packet.take());
+                fetch |= side.io.take_fetch();
+                return run;
             }
             let rcu = rdma::rcu::read_lock();
             if self.is_for_thread() {
@@ -150,9 +190,15 @@ impl WireQp {
                 return Run::Idle;
             }
             let run = side.run(self, packet.take());
+            fetch |= side.io.take_fetch();
             drop(rcu);
             run
-        })
+        });
+        // Behind the answers of this run: at the end of the softirq that this is, as a rule.
+        if fetch {
+            self.schedule_send();
+        }
+        again
     }
 
     /// Hands a verified response packet to the requester. Softirq.

@@ -69,6 +69,8 @@ pub(crate) struct WireQp {
     qkey: Atomic<u32>,
     /// Number of the QP of this host that waits for the receive direction, or 0.
     pub(crate) local_waiter: Atomic<u32>,
+    /// Number of the QP of this host whose send direction runs when this one's rests, or 0.
+    pub(crate) send_waiter: Atomic<u32>,
     /// The send direction.
     pub(crate) send: Owner<SendSide>,
     /// The receive direction.
@@ -95,8 +97,6 @@ pub(crate) struct WireQp {
     pub(crate) srq: Option<Ref<WireSrq>>,
     /// What the device itself sends, on behalf of a tag-matching SRQ.
     pub(crate) device_sends: Option<Arc<rendezvous::Queue>>,
-    /// Runs the send direction in process context, to begin with what the device itself sends.
-    pub(crate) device_work: Option<Work>,
     /// Queue of a kernel user's sends, the same as the send side reads.
     pub(crate) kernel_sends: Option<Arc<request::KernelQueue<request::SendHead>>>,
     /// Queue of a kernel user's receives.

@@ -226,8 +226,7 @@ pub(crate) fn take(
             let _ = rendezvous::start(queue, current.head.wr_id, current.list(), &tmh, rvh);
         }
         current.tagged = Some(tagged);
-        drop(inner);
-        rendezvous::schedule(qp);
+        current.fetch = true;
         return Ok(());
     }
     place(&mut tagged, srq, current, source);

@@ -6,6 +6,11 @@
 //! Both are work requests of the device in the send direction of the QP that the message came on,
 //! which need not have a send queue of its own. They wait in a queue of fixed size; when that is
 //! full, the message is told to come again.
+//!
+//! Whoever brought the message has them begun, when it has let go of the direction it ran: a packet's
+//! softirq of the one that received, a sender of this host of the one that sent. Not before: the sender
+//! is to see its own request completed first, then the notice. No thread has to be woken for it, which
+//! would need a CPU that ranks do not leave it while they poll.
 
 use crate::limits;
 use crate::prelude::*;
@@ -82,14 +87,6 @@ pub(super) fn start(queue: &Queue, wr_id: u64, list: &[Sge], tmh: &Tmh, rvh: &Rv
         },
         &[],
     )
-}
-
-/// Has the data fetched soon, but not in this softirq or the next: one that interrupts the sender, on
-/// the same host, would bring it the notice before it has seen its own request completed. Any context.
-pub(super) fn schedule(qp: &WireQp) {
-    if let Some(work) = &qp.device_work {
-        work.schedule();
-    }
 }
 
 /// The notice that a work request of origin [`Origin::Fin`] sends.

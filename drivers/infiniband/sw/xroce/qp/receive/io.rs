@@ -34,6 +34,8 @@ pub(crate) struct Current {
     srq: Option<Ref<WireSrq>>,
     /// What a tag-matching queue knows of the message.
     pub(crate) tagged: Option<Tagged>,
+    /// Messages came whose data the send direction has to fetch.
+    pub(crate) fetch: bool,
 }
 
 impl Current {
@@ -90,6 +92,7 @@ impl RecvIo {
                 pd: 0,
                 srq: None,
                 tagged: None,
+                fetch: false,
             },
             replies: TxBatch::new(),
             resume_at: 0,
@@ -152,6 +155,12 @@ impl RecvIo {
             self.rest(qp);
         }
         self.taken(qp, result)
+    }
+
+    /// Whether messages came whose data are to be fetched: the caller has the send direction run, when
+    /// nobody holds this one for its sake any more.
+    pub(crate) fn take_fetch(&mut self) -> bool {
+        core::mem::take(&mut self.current.fetch)
     }
 
     /// The end of a run. True when there has to be another, with another end.
