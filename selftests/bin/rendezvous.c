@@ -67,6 +67,28 @@ static void rendezvous(void)
 	rendezvous_of(300001);
 }
 
+/*
+ * Within a host, the call that sends the request does all that follows: no thread has
+ * to find a CPU among processes that poll.
+ */
+static void rendezvous_at_once(void)
+{
+	struct ibv_wc wc;
+	struct tm_done d;
+	int i;
+
+	if (device[0] != device[1])
+		return;
+	for (i = 0; i < 100; i++) {
+		CHECK(!post_receive(&a, 8));
+		add(4, 44, ALL, 0, 100000);
+		CHECK(request(44, 32, 100000, from_mr->rkey) == IBV_WC_SUCCESS);
+		CHECK(tm_poll(&queue, &d) && !d.status && d.flags == IBV_WC_TM_MATCH);
+		CHECK(tm_poll(&queue, &d) && !d.status && d.flags == IBV_WC_TM_DATA_VALID);
+		CHECK(ibv_poll_cq(answers, 1, &wc) == 1 && !wc.status && wc.wr_id == 8);
+	}
+}
+
 static void rendezvous_incomplete(void)
 {
 	struct tm_done d;
@@ -228,6 +250,7 @@ static void vanished(void)
 
 static const struct check_case cases[] = {
 	{ "rendezvous", rendezvous },
+	{ "rendezvous-at-once", rendezvous_at_once },
 	{ "rendezvous-incomplete", rendezvous_incomplete },
 	{ "rendezvous-bad-key", rendezvous_bad_key },
 	{ "rendezvous-huge", rendezvous_huge },
