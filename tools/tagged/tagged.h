@@ -25,7 +25,7 @@
 #define BUFFER (EAGER_MAX + 64)
 
 struct options {
-	int ranks, messages;
+	int ranks, messages, rounds;
 	uint32_t seed;
 	/* The device matches, or software does. */
 	int by_device;
