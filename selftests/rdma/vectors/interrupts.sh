@@ -73,6 +73,16 @@ cpu_goes_and_comes_under_load() {
 	for ((i = 0; i < 3; i++)); do hotplug $last 0 && hotplug $last 1 || return 1; done
 	for i in "${pid[@]}"; do wait "$i" || return 1; done
 }
+# irqbalance(1) lists the vector among the interrupts that it balances, and after two
+# of its rounds the vector delivers as before.
+irqbalance_knows() {
+	local irq before seen
+	irq=$(irq_of x1-comp0) before=$(affinity x1-comp0)
+	# It ends when nobody reads on.
+	seen=$(timeout 60 irqbalance --debug --interval=1 | sed -n "/Interrupt $irq /{p;q}")
+	echo "irqbalance: $seen; affinity $before, now $(affinity x1-comp0)"
+	[ -n "$seen" ] && move x1-comp0 "$before" && send_events 0 10
+}
 # Both ends name the vector; no other of theirs counts.
 perftest() { # VECTOR
 	local v d before=() after=()
@@ -132,7 +142,7 @@ many_devices() {
 }
 
 load_module
-plan $((13 + online))
+plan $((14 + online))
 hosts_up || die "no hosts"
 use_ip 4
 check "a vector for each possible CPU, named" named
@@ -150,6 +160,11 @@ for ((v = 0; v < online; v++)); do
 	check "perftest names vector $v" perftest $v
 done
 check "the connection manager's events count" kernel_user
+if [ "$online" -gt 1 ] && command -v irqbalance >/dev/null; then
+	check "irqbalance knows them" irqbalance_knows
+else
+	skip "irqbalance knows them" "it needs two CPUs, and to be installed"
+fi
 if [ "$online" -gt 2 ] && [ -w /sys/devices/system/cpu/cpu$((online - 2))/online ]; then
 	check "a mask comes back whole" cpus_go_with_their_mask
 else
