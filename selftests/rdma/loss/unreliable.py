@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90 debug
+# selftest: timeout=90 debug=long
 """UC and UD on a wire that loses, repeats and reorders packets: what arrives is
 what was sent, whole; over UC each message at most once and in order. The wire's
 copy of a datagram is a datagram."""
