@@ -10,7 +10,7 @@ use core::ffi::c_int;
 use core::mem::size_of;
 
 use crate::ioctl::{self, Attr};
-use crate::sys::{write_all, Result, EACCES};
+use crate::sys::{write_all, Result, EACCES, ENOMEM};
 
 /// Whose doorbell: the number of the command.
 #[derive(Clone, Copy)]
@@ -60,10 +60,29 @@ const _: () = {
     assert!(size_of::<Command>() == 32);
 };
 
+/// How often a doorbell is rung while the kernel has no memory for its copy of
+/// the command.
+const TRIES: u32 = 64;
+
 /// Wakes the send queue of a QP (and, in the error state, has both queues
 /// flushed), or has the operations on a matching list executed. May run the
 /// queue before it returns.
+///
+/// Memory that is short for a moment is no error: the requests are in the ring,
+/// where whoever was told that they are not would post them once more.
 pub fn ring(fd: c_int, bell: Bell, handle: u32) -> Result {
+    let mut rung = ring_once(fd, bell, handle);
+    for _ in 1..TRIES {
+        if rung != Err(ENOMEM) {
+            break;
+        }
+        // To ring twice does no harm, should it have been heard.
+        rung = ring_once(fd, bell, handle);
+    }
+    rung
+}
+
+fn ring_once(fd: c_int, bell: Bell, handle: u32) -> Result {
     let mut response = 0u32;
     let command = Command {
         header: Header {
