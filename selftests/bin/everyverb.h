@@ -96,16 +96,29 @@ static int undo_file(void)
 	return close(file) ? errno : 0;
 }
 
-static int make_link(void)
+static int add_link(const char *name)
 {
 	struct rdma_request r;
 
 	rdma_begin(&r, RDMA_OP(NEWLINK), NLM_F_ACK);
-	rdma_attr(&r, RDMA_NLDEV_ATTR_DEV_NAME, "z1", 3);
+	rdma_attr(&r, RDMA_NLDEV_ATTR_DEV_NAME, name, strlen(name) + 1);
 	rdma_attr(&r, RDMA_NLDEV_ATTR_LINK_TYPE, "xroce", 6);
 	rdma_attr(&r, RDMA_NLDEV_ATTR_NDEV_NAME, netdev, strlen(netdev) + 1);
 	rdma_send(&r);
 	return rdma_ack();
+}
+
+static int make_link(void)
+{
+	return add_link("z1");
+}
+
+/* All that the driver does; then ib_core finds that the name is taken. */
+static int make_link_twice(void)
+{
+	int ret = add_link(device[0]);
+
+	return ret == ENFILE ? 0 : ret;
 }
 
 static int undo_link(void)

@@ -19,12 +19,13 @@ struct text {
 };
 
 /* Symbols whose code is looked for, or, in brackets, modules. */
-enum { UVERBS, IOCTL, DRIVER, INIT_UCONTEXT, REGISTER, TEXTS };
+enum { UVERBS, IOCTL, DRIVER, INIT_UCONTEXT, IRQ_PROC, REGISTER, TEXTS };
 static const char *const text_names[TEXTS] = {
 	[UVERBS] = "[ib_uverbs]",
 	[IOCTL] = "ib_uverbs_ioctl",
 	[DRIVER] = "[xroce]",
 	[INIT_UCONTEXT] = "ib_init_ucontext",
+	[IRQ_PROC] = "register_irq_proc",
 	[REGISTER] = "ib_register_device",
 };
 static struct text texts[TEXTS];

@@ -14,9 +14,8 @@
  *    create_xrc_qp_user() counts in the domain and does not take that back);
  *  - GET_CONTEXT by ioctl in ib_init_ucontext() (.../uverbs_std_types_device.c: the
  *    caller frees the context without rdma_restrack_put()); by write() it is here;
- *  - what the driver does for a link before it registers the device: there
- *    kernel/irq/proc.c:register_irq_proc() makes do with the files of /proc/irq/N that
- *    it could make, and unregister_irq_proc() warns of the others.
+ *  - kernel/irq/proc.c:register_irq_proc(), which makes do with the files of
+ *    /proc/irq/N that it could make: unregister_irq_proc() warns of the others.
  * Answers of REREG_MR and RESIZE_CQ are copied when the change is made: these copies do
  * not fail here.
  */
@@ -30,7 +29,7 @@
 #define NEVER (1u << 30)
 
 /* Callers among which a verb's allocations fail. */
-enum where { ANYWHERE, IN_DRIVER, OPENING, CORE_LINKS };
+enum where { ANYWHERE, IN_DRIVER, OPENING, LINKS, CORE_LINKS };
 
 struct verb {
 	const char *name;
@@ -66,6 +65,9 @@ static void set_where(enum where where)
 		/* When open() fails libibverbs waits for the file to appear. */
 		fault_among(texts[IOCTL], texts[INIT_UCONTEXT]);
 		break;
+	case LINKS:
+		fault_among(texts[DRIVER], texts[IRQ_PROC]);
+		break;
 	case CORE_LINKS:
 		fault_among(texts[REGISTER], none);
 		break;
@@ -91,7 +93,8 @@ struct tally {
 static void is_refusal(const struct verb *v, struct tally *t, const char *what, unsigned int n,
 		       int ret, unsigned int left, int copies)
 {
-	if (!left && (ret == ENOMEM || (copies && ret == EFAULT)))
+	/* A socket that cannot be had is ENOBUFS: net/ipv4/af_inet.c:inet_create(). */
+	if (!left && (ret == ENOMEM || (copies && ret == EFAULT) || (v->where == LINKS && ret == ENOBUFS)))
 		return;
 	printf("%s: %s %u: %s%s\n", v->name, what, n, strerror(ret),
 	       left ? " without a fault" : "");
@@ -219,6 +222,7 @@ static const struct verb verbs[] = {
 	VERB("post_send RC", send_rc, received, .before = expect_one, .after = last_one,
 	     .undo_apart = 1, .copies_last = 1),
 	VERB("post_send UD", send_ud, NULL, .before = make_ah, .after = undo_ah, .copies_last = 1),
+	VERB("link add", make_link_twice, NULL, .where = LINKS),
 	VERB("link add in ib_core", make_link, undo_link, .where = CORE_LINKS, .undo_apart = 1,
 	     .step = 1300, .most = 6000),
 };
