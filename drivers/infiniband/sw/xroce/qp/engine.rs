@@ -15,6 +15,7 @@
 
 use super::receive::RecvSide;
 use super::send::SendSide;
+use super::BACKLOG;
 use crate::prelude::*;
 use crate::tables;
 use crate::tx::Av;
@@ -28,7 +29,10 @@ const MAX_ROUNDS: u32 = 16;
 const MAX_WAITERS: u32 = 4;
 
 /// Packets that one run takes from a backlog.
-const BACKLOG_BURST: usize = 64;
+const BACKLOG_BURST: u32 = 64;
+
+/// Bursts that empty a full backlog.
+pub(super) const BACKLOG_BURSTS: u32 = BACKLOG.div_ceil(BACKLOG_BURST);
 
 /// How much one run may do.
 pub(crate) struct Budget {
@@ -128,6 +132,10 @@ impl WireQp {
     /// Runs the send sides that waited for this one, here and now: a work item would wait for a CPU. A
     /// chain of them is cut off.
     fn run_waiters(&self) {
+        // Whoever owns it looks when it has let go.
+        if self.send.is_owned() {
+            return;
+        }
         let mut next = self.take_send_waiter();
         for _ in 0..MAX_WAITERS {
             let Some(qp) = next else {

@@ -170,7 +170,8 @@ impl WireQp {
     /// owner of the send direction.
     pub(crate) fn set_send_error(&self) {
         if self.kind.is_reliable() {
-            self.enter_error();
+            // The receives are flushed when the run ends: behind what failed.
+            self.set_error();
             return;
         }
         let mut now = self.state.load(Relaxed);

@@ -5,7 +5,7 @@
 mod io;
 
 pub(crate) use self::io::{complete, Failure, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
-use super::engine::{parse_from, take_packets, Budget, FromPeer};
+use super::engine::{parse_from, take_packets, Budget, FromPeer, BACKLOG_BURSTS};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
 use crate::prelude::*;
@@ -117,7 +117,8 @@ impl SendSide {
         };
         // A request of an unreliable QP that failed has taken it to SQE: its receive queue goes on.
         if failure == Failure::Ring || qp.kind.is_reliable() {
-            qp.enter_error();
+            qp.set_error();
+            qp.schedule_receive();
         }
         // The flush is the next round.
         Run::Again
@@ -270,7 +271,11 @@ impl SendSide {
             // What was answered before the error has been done. The answer may have met this side in a
             // run that it interrupted, and the error followed it: a bad READ of what was just sent.
             let now = rdma::timer::now_ns();
-            take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now));
+            for _ in 0..BACKLOG_BURSTS {
+                if !take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now)) {
+                    break;
+                }
+            }
         }
         qp.responses.purge();
         if !local::abandon(self, qp) {

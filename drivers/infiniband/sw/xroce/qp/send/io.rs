@@ -390,6 +390,7 @@ impl RequesterEnv for SendEnv<'_> {
         let head = &wqe.head;
         if !matches!(done.status, WcStatus::Success | WcStatus::WrFlushErr) {
             self.qp.set_send_error();
+            self.io.failure.get_or_insert(Failure::Request);
         }
         self.io.retire(&wqe);
         if done.signaled || done.status != WcStatus::Success || head.origin != Origin::User {
