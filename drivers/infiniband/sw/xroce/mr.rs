@@ -584,13 +584,18 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     Ok(())
 }
 
-/// `ibv_reg_dm_mr`: addresses count from 0. EOPNOTSUPP for access that the device has not.
+/// `ibv_reg_dm_mr`: addresses count from 0. EINVAL for bytes that are outside, EOPNOTSUPP
+/// for access that the device has not: device memory is there, so it is not to be faulted in. No bytes
+/// at all are a region, too: rdma-core's tests make such.
 pub(crate) fn reg_dm(
     pd: &Pd<Xroce>,
     dm: &Dm<Xroce>,
     region: &DmRegion,
 ) -> Result<CreatedMr<MrData>> {
-    let access = check_access(region.access)? & !access::ON_DEMAND;
+    let access = check_access(region.access)?;
+    if access & access::ON_DEMAND != 0 {
+        return Err(eopnotsupp());
+    }
     let slice = RingSlice::new(dm.data().mem.clone(), region.offset, region.length)?;
     let memory = Arc::new(Memory::Device(slice), GFP_ACCOUNT)?;
     publish(&pd.device().data().wire, pd.data().id(), |key| {
