@@ -105,6 +105,9 @@ pub unsafe extern "C" fn dealloc_pd(pd: *mut IbvPd) -> c_int {
     ret
 }
 
+/// EINVAL for no PD, one that is a parent domain, and what is of another context; EOPNOTSUPP for
+/// attributes that are not known.
+///
 /// # Safety
 ///
 /// The PD and the thread domain must be alive.
@@ -118,8 +121,12 @@ unsafe fn parent(context: *mut IbvContext, attr: &IbvParentDomainInitAttr) -> Re
     let (of, td) = (attr.pd.cast::<Pd>(), attr.td.cast::<Td>());
     // SAFETY: live objects of ours.
     unsafe {
-        // Not of a parent domain.
-        if !(*of).of.is_null() {
+        // Not of a parent domain. Nor of another context, where the PD's number may be that of
+        // some other one.
+        if !(*of).of.is_null()
+            || (*of).base.context != context
+            || !td.is_null() && (*td).base.context != context
+        {
             return Err(EINVAL);
         }
         let domain = new(context, (*of).base.handle);
