@@ -155,7 +155,13 @@ static void window_type_1(void)
 	      IBV_WC_REM_ACCESS_ERR);
 	renew();
 	CHECK(bind1(mw, mr, b.buf, 64, IBV_ACCESS_REMOTE_READ) == IBV_WC_SUCCESS);
-	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
+	/* Bound when it goes: the key leads nowhere, and the region is free. */
+	old = mw->rkey;
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)b.buf, old, 64) == IBV_WC_SUCCESS);
+	CHECK(!ibv_dealloc_mw(mw));
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)b.buf, old, 64) == IBV_WC_REM_ACCESS_ERR);
+	renew();
+	CHECK(!ibv_dereg_mr(mr));
 	free_pair();
 }
 

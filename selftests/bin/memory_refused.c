@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Lengths, addresses, offsets and rights of memory that are refused, of regions and of
+ * device memory, and domains that are of another context or none. What memory.c and
+ * objects.c provoke is not repeated. See devices.h for the arguments.
+ */
+#include "made.h"
+
+#define LOCAL IBV_ACCESS_LOCAL_WRITE
+
+/* What ibv_rereg_mr() says, and errno with it. */
+static void not_changed(int flags, struct ibv_pd *pd, void *addr, size_t length, int access,
+			int ret, int err)
+{
+	char what[96];
+	int got;
+
+	snprintf(what, sizeof(what), "rereg, flags %#x, length %zx, access %#x", flags, length, access);
+	errno = 0;
+	got = ibv_rereg_mr(ours.mr, flags, pd, addr, length, access);
+	expect_errno(what, errno, err);
+	if (got != ret)
+		printf("%s: code %d\n", what, got);
+	CHECK(got == ret);
+}
+
+static void regions(void)
+{
+	const int change = IBV_REREG_MR_CHANGE_ACCESS, move = IBV_REREG_MR_CHANGE_TRANSLATION;
+	uint8_t *buf = ours.buf;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	int bit;
+
+	begin();
+	pd = ours.pd;
+	/* Nothing, more than there can be, more than there are addresses. */
+	REFUSED(EINVAL, ibv_reg_mr(pd, buf, 0, LOCAL));
+	REFUSED(EINVAL, ibv_reg_mr(pd, buf, (1ull << 40) + 1, LOCAL));
+	REFUSED(EINVAL, ibv_reg_mr(pd, buf, SIZE_MAX, LOCAL));
+	REFUSED(EINVAL, ibv_reg_mr(pd, buf, SIZE_MAX - (uintptr_t)buf + 1, LOCAL));
+	REFUSED(EFAULT, ibv_reg_mr(pd, NULL, 4096, LOCAL));
+	REFUSED(EFAULT, ibv_reg_mr(pd, (void *)(1ull << 47), 4096, LOCAL));
+	/* Addresses for peers: another place in the page, and numbers that wrap. */
+	REFUSED(EINVAL, ibv_reg_mr_iova(pd, buf, 4096, 1, LOCAL));
+	REFUSED(EINVAL, ibv_reg_mr_iova(pd, buf + 1, 4095, 0x1000, LOCAL));
+	REFUSED(EINVAL, ibv_reg_mr_iova(pd, buf, 8192, UINT64_MAX - 4095, LOCAL));
+	CHECK((mr = ibv_reg_mr_iova(pd, buf, 4096, UINT64_MAX - 8191, LOCAL)) && !ibv_dereg_mr(mr));
+	/* Rights that there are not; those that may be ignored are bits 20 to 29. */
+	for (bit = 10; bit < 32; bit++) {
+		if (bit >= 20 && bit < 30) {
+			CHECK((mr = ibv_reg_mr(pd, buf, 4096, LOCAL | 1 << bit)));
+			CHECK(!ibv_dereg_mr(mr));
+			continue;
+		}
+		REFUSED(EINVAL, ibv_reg_mr(pd, buf, 4096, LOCAL | 1u << bit));
+		REFUSED(EINVAL, ibv_reg_dm_mr(pd, ours.dm, 0, 64,
+					      LOCAL | IBV_ACCESS_ZERO_BASED | 1u << bit));
+		not_changed(change, NULL, NULL, 0, LOCAL | 1u << bit, IBV_REREG_MR_ERR_CMD, EINVAL);
+	}
+	REFUSED(EOPNOTSUPP, ibv_reg_dm_mr(pd, ours.dm, 0, 64,
+					  LOCAL | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_FLUSH_PERSISTENT));
+	not_changed(change, NULL, NULL, 0, IBV_ACCESS_FLUSH_PERSISTENT, IBV_REREG_MR_ERR_CMD,
+		    EOPNOTSUPP);
+	not_changed(change, NULL, NULL, 0, IBV_ACCESS_REMOTE_ATOMIC, IBV_REREG_MR_ERR_CMD, EINVAL);
+	not_changed(0, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_CMD, EINVAL);
+	not_changed(1 << 3, NULL, NULL, 0, 0, IBV_REREG_MR_ERR_INPUT, EINVAL);
+	not_changed(move, NULL, buf, 0, 0, IBV_REREG_MR_ERR_INPUT, EINVAL);
+	not_changed(move, NULL, buf, (1ull << 40) + 1, 0, IBV_REREG_MR_ERR_CMD, EINVAL);
+	not_changed(IBV_REREG_MR_CHANGE_PD, theirs.pd, NULL, 0, 0, IBV_REREG_MR_ERR_CMD, ENOENT);
+	/* No files of memory, no memory of nobody. */
+	REFUSED(EOPNOTSUPP, ibv_reg_dmabuf_mr(pd, 0, 4096, 0, ours.ctx->cmd_fd, LOCAL));
+	REFUSED(EOPNOTSUPP, ibv_alloc_null_mr(pd));
+	end();
+}
+
+static void device_memory(void)
+{
+	const int access = LOCAL | IBV_ACCESS_ZERO_BASED;
+	uint64_t word = 1, was = 0;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct ibv_pd *pd;
+	struct ibv_dm *dm;
+
+	begin();
+	pd = ours.pd;
+	dm = ours.dm;
+	/* Of no bytes: rdma-core's tests make such. */
+	mr = ibv_reg_dm_mr(pd, dm, 0, 0, access);
+	CHECK(mr && !ibv_dereg_mr(mr));
+	REFUSED(EINVAL, ibv_reg_dm_mr(pd, dm, 4096, 1, access));
+	REFUSED(EINVAL, ibv_reg_dm_mr(pd, dm, 4092, 8, access));
+	REFUSED(EINVAL, ibv_reg_dm_mr(pd, dm, UINT64_MAX - 7, 16, access));
+	REFUSED(EINVAL, ibv_reg_dm_mr(pd, dm, 8, UINT64_MAX - 7, access));
+	/* It is always there. */
+	REFUSED(EOPNOTSUPP, ibv_reg_dm_mr(pd, dm, 0, 64, access | IBV_ACCESS_ON_DEMAND));
+	REFUSED(ENOENT, ibv_reg_dm_mr(pd, theirs.dm, 0, 64, access));
+	/* There its number is a domain's. */
+	REFUSED(EINVAL, ibv_reg_dm_mr(theirs.pd, dm, 0, 64, access));
+	RETURNS(EINVAL, ibv_memcpy_to_dm(dm, 4096, &word, 4));
+	RETURNS(EINVAL, ibv_memcpy_to_dm(dm, 0, &word, 6));
+	RETURNS(EINVAL, ibv_memcpy_to_dm(dm, 1, &word, 4));
+	RETURNS(EINVAL, ibv_memcpy_to_dm(dm, 0, &word, SIZE_MAX - 3));
+	RETURNS(EINVAL, ibv_memcpy_from_dm(&was, dm, 4, UINT64_MAX - 3));
+	RETURNS(EINVAL, ibv_memcpy_from_dm(&was, dm, UINT64_MAX - 3, 4));
+	RETURNS(0, ibv_memcpy_from_dm(&was, dm, 0, 8));
+	CHECK(!was);
+	REFUSED(EOPNOTSUPP, ibv_import_dm(ours.ctx, ours.handle[DM]));
+	/* Advice for keys of others, and for none. */
+	sge = (struct ibv_sge){ (uintptr_t)theirs.buf, 4096, theirs.mr->lkey };
+	RETURNS(EPERM, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+	sge.lkey = 0;
+	RETURNS(EFAULT, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+	end();
+}
+
+static void domains(void)
+{
+	struct ibv_parent_domain_init_attr attr = {};
+	struct ibv_td_init_attr none = {};
+	struct ibv_pd *parent, *pd, *no_pd;
+	struct ibv_context *again;
+	struct ibv_td *td, *foreign;
+	int fd[2], own;
+
+	begin();
+	CHECK((td = ibv_alloc_td(ours.ctx, &none)) && (foreign = ibv_alloc_td(theirs.ctx, &none)));
+	attr.pd = theirs.pd;
+	REFUSED(EINVAL, ibv_alloc_parent_domain(ours.ctx, &attr));
+	attr.td = td;
+	REFUSED(EINVAL, ibv_alloc_parent_domain(theirs.ctx, &attr));
+	attr.pd = ours.pd;
+	CHECK((parent = ibv_alloc_parent_domain(ours.ctx, &attr)));
+	attr.pd = parent;
+	REFUSED(EINVAL, ibv_alloc_parent_domain(ours.ctx, &attr));
+	attr.pd = ours.pd;
+	attr.td = foreign;
+	REFUSED(EINVAL, ibv_alloc_parent_domain(ours.ctx, &attr));
+	/* None of what was refused uses them. */
+	RETURNS(0, ibv_dealloc_td(foreign));
+	RETURNS(EBUSY, ibv_dealloc_td(td));
+	RETURNS(0, ibv_dealloc_pd(parent));
+	RETURNS(0, ibv_dealloc_td(td));
+
+	CHECK((again = ibv_import_device(dup(ours.ctx->cmd_fd))));
+	CHECK((pd = ibv_import_pd(again, ours.pd->handle)));
+	REFUSED(ENOENT, ibv_import_mr(pd, 1000));
+	REFUSED(EINVAL, ibv_import_mr(pd, ours.handle[CQ]));
+	REFUSED(ENOENT, ibv_import_mr(pd, theirs.handle[MR]));
+	/* Of a PD it is seen when it is used. */
+	CHECK((no_pd = ibv_import_pd(again, theirs.pd->handle)));
+	REFUSED(ENOENT, ibv_reg_mr(no_pd, ours.buf, 4096, LOCAL));
+	ibv_unimport_pd(no_pd);
+	CHECK((no_pd = ibv_import_pd(again, ours.handle[QP])));
+	REFUSED(EINVAL, ibv_reg_mr(no_pd, ours.buf, 4096, LOCAL));
+	ibv_unimport_pd(no_pd);
+	ibv_unimport_pd(pd);
+	CHECK(!ibv_close_device(again));
+	/* Files on which nobody has opened a device. */
+	CHECK(!pipe(fd));
+	REFUSED(EINVAL, ibv_import_device(fd[0]));
+	close(fd[1]);
+	own = open("/dev/null", O_RDWR);
+	CHECK(own >= 0 && !ibv_import_device(own));
+	CHECK(!ibv_import_device(-1));
+	end();
+}
+
+static const struct check_case cases[] = {
+	{ "regions_refused", regions },
+	{ "device_memory_refused", device_memory },
+	{ "domains_refused", domains },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}

@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=90 debug=long
+# Handles of the wrong kind, of others, of nothing and of what is gone, in every
+# command that has some.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
+
+[ "$TYPE" = xroce ] || skip_all "the driver's parts of commands are xroce's"
+list_cases handles
+plan $((${#cases[@]} + 1))
+two_hosts
+check_cases_once
+check "the devices go" hosts_clean
+finish
