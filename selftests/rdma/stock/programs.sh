@@ -12,13 +12,18 @@ trap 'rm -rf "$tmp"' EXIT
 
 # qperf TEST...: over the connection manager, since without it qperf gives no GID,
 # which all RoCE needs; so there is no UC and no UD.
+# It says 0, whatever was moved, when the other end's clock shows no time between its
+# start and its alarm (calc_results() in its qperf.c); not thrice in a row.
 qp() {
-	local test
+	local test tries=$1
+	shift
 	duo 19765 40 qperf "qperf $ADDR1 -li x2 -ri x1 -cm1 -t 1 $* quit" || return
 	for test; do
 		grep -q "^$test:" <<<"$DUO_OUT" || { echo "no result of $test"; echo "$DUO_OUT"; return 1; }
 	done
-	! grep -Eq '= *0 ' <<<"$DUO_OUT" || { echo "$DUO_OUT"; return 1; }
+	grep -Eq '= *0 ' <<<"$DUO_OUT" || return 0
+	echo "$DUO_OUT"
+	[ "$tries" -gt 1 ] && qp $((tries - 1)) "$@"
 }
 
 # The receiver has joined when its kernel has.
@@ -73,7 +78,7 @@ mpi() { # PROGRAM...
 plan 10
 hosts_up || die "no hosts"
 use_ip 4
-check qperf qp rc_bw rc_lat rc_rdma_read_bw ver_rc_compare_swap
+check qperf qp 3 rc_bw rc_lat rc_rdma_read_bw ver_rc_compare_swap
 check mckey mcast
 check cmtime duo 7199 40 "cmtime -p 7199 -L -b $ADDR1 -C $ADDR1 -c 10" "cmtime -p 7199 -b $ADDR2 -C $ADDR1 -c 10"
 check rstream stream rstream -S 65536 -C 20 -T v
