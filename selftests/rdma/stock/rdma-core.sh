@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240 debug=long
+# selftest: timeout=480 debug=long
 # rdma-core's own suite: its tests of XRC, memory, shared receive and completion
 # queues, devices and extended queue pairs, and all of it with --long. What is
 # skipped, and why, is in the documentation.
@@ -29,7 +29,7 @@ cp -r $docs "$dir/tests"
 gunzip -q "$dir"/tests/*.gz
 gid=$(gid_index x1 10.7.0.1)
 # shellcheck disable=SC2086
-(cd "$dir/tests" && in_host h1 timeout $((220 * SELFTEST_SLOW)) python3 -c "$start" --dev x1 --gid "$gid" -v $filter) >"$dir/log" 2>&1
+(cd "$dir/tests" && in_host h1 timeout $((460 * SELFTEST_SLOW)) python3 -c "$start" --dev x1 --gid "$gid" -v $filter) >"$dir/log" 2>&1
 rc=$?
 grep -E '\.\.\. |^Ran |^OK|^FAILED' "$dir/log" | sed 's/^/# /'
 ran=$(sed -n 's/^Ran \([0-9]*\) .*/\1/p' "$dir/log")
