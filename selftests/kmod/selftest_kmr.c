@@ -14,24 +14,10 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
+#include "on_device.h"
+
 #define PAGES 3
 #define LENGTH (PAGES * PAGE_SIZE)
-
-static char *device = "x1";
-module_param(device, charp, 0444);
-static int gid_index;
-module_param(gid_index, int, 0444);
-
-static int failed;
-static bool seen;
-
-#define EXPECT(cond)							\
-	do {								\
-		if (!(cond)) {						\
-			pr_info("selftest_kmr: line %d: %s is not so\n", __LINE__, #cond); \
-			failed = 1;					\
-		}							\
-	} while (0)
 
 struct ground {
 	struct ib_device *dev;
@@ -297,14 +283,11 @@ static void address_handles(struct ground *g)
 	}
 }
 
-static int add(struct ib_device *dev)
+static void on_device(struct ib_device *dev)
 {
 	struct ground g = { .dev = dev };
 	int i;
 
-	if (strcmp(dev_name(&dev->dev), device))
-		return -EOPNOTSUPP;
-	seen = true;
 	g.pd = ib_alloc_pd(dev, 0);
 	g.foreign = ib_alloc_pd(dev, 0);
 	g.cq = ib_alloc_cq(dev, NULL, 64, 0, IB_POLL_DIRECT);
@@ -329,28 +312,7 @@ out:
 		ib_dealloc_pd(g.foreign);
 	if (!IS_ERR(g.pd))
 		ib_dealloc_pd(g.pd);
-	return -EOPNOTSUPP;
 }
-
-static struct ib_client client = { .name = "selftest_kmr", .add = add };
-
-static int __init start(void)
-{
-	int ret = ib_register_client(&client);
-
-	if (ret)
-		return ret;
-	ib_unregister_client(&client);
-	if (!seen)
-		EXPECT(!"the device");
-	return failed ? -EINVAL : 0;
-}
-module_init(start);
-
-static void __exit end(void)
-{
-}
-module_exit(end);
 
 MODULE_DESCRIPTION("Tests what kernel users of memory keys and address handles have");
 MODULE_LICENSE("GPL");

@@ -13,28 +13,14 @@
 #include <rdma/ib_mad.h>
 #include <rdma/ib_verbs.h>
 
+#include "on_device.h"
+
 #define QKEY 0x1234
 #define LENGTH 64
 #define ROUNDS 50
 /* MADs at a time, and the one that fails. */
 #define MADS 8
 #define WRONG 3
-
-static char *device = "x1";
-module_param(device, charp, 0444);
-static int gid_index;
-module_param(gid_index, int, 0444);
-
-static int failed;
-static bool seen;
-
-#define EXPECT(cond)							\
-	do {								\
-		if (!(cond)) {						\
-			pr_info("selftest_kud: line %d: %s is not so\n", __LINE__, #cond); \
-			failed = 1;					\
-		}							\
-	} while (0)
 
 struct ground {
 	struct ib_device *dev;
@@ -235,13 +221,10 @@ static void management(struct ground *g)
 		rdma_destroy_ah(ah, RDMA_DESTROY_AH_SLEEPABLE);
 }
 
-static int add(struct ib_device *dev)
+static void on_device(struct ib_device *dev)
 {
 	struct ground g = { .dev = dev };
 
-	if (strcmp(dev_name(&dev->dev), device))
-		return -EOPNOTSUPP;
-	seen = true;
 	g.memory = kzalloc(LENGTH, GFP_KERNEL);
 	g.pd = ib_alloc_pd(dev, 0);
 	g.foreign = ib_alloc_pd(dev, 0);
@@ -272,28 +255,7 @@ out:
 		ib_dealloc_pd(g.foreign);
 	if (!IS_ERR(g.pd))
 		ib_dealloc_pd(g.pd);
-	return -EOPNOTSUPP;
 }
-
-static struct ib_client client = { .name = "selftest_kud", .add = add };
-
-static int __init start(void)
-{
-	int ret = ib_register_client(&client);
-
-	if (ret)
-		return ret;
-	ib_unregister_client(&client);
-	if (!seen)
-		EXPECT(!"the device");
-	return failed ? -EINVAL : 0;
-}
-module_init(start);
-
-static void __exit end(void)
-{
-}
-module_exit(end);
 
 MODULE_DESCRIPTION("Tests what becomes of the datagrams of kernel users when one fails");
 MODULE_LICENSE("GPL");
