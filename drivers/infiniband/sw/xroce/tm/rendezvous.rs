@@ -10,8 +10,8 @@
 //! Whoever brought the message has them begun, when it has let go of the direction it ran: a packet's
 //! softirq of the one that received, a sender of this host of the one that sent. Not before: where the
 //! host copies, the sender is to see its own request completed first, then the notice. (Packets promise
-//! no such order: the FIN may be taken before the ACK that waits for the sender.) No thread has to be woken for it, which
-//! would need a CPU that ranks do not leave it while they poll.
+//! no such order: the FIN may be taken before the ACK that waits for the sender.) No thread has to be
+//! woken for it, which would need a CPU that ranks do not leave it while they poll.
 
 use crate::limits;
 use crate::prelude::*;
