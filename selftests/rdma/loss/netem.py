@@ -21,6 +21,9 @@ WIRES = {
     'disorder': 'delay 2ms reorder 75% 50%',
     'all': 'loss 1% duplicate 1% delay 1ms reorder 2%',
 }
+CASES = tuple(WIRES)
+# Of the 300 packets that a debug kernel is given, 1 % would be none in 20 runs once.
+WIRES['much loss'] = 'loss 5%'
 
 
 def wire(arguments, segmentation):
@@ -49,7 +52,7 @@ def one(kind, version, what, segmentation):
 def lossless(kind):
     """The counters say that the wire was bad: the test has tested something."""
     before = net.counters('x1')
-    one(kind, 4, 'loss', False)
+    one(kind, 4, 'much loss', False)
     after = net.counters('x1')
     moved = [n for n in after if after[n] > before.get(n, 0)]
     ktap.note('counters that moved: ' + ' '.join(sorted(moved)))
@@ -62,7 +65,7 @@ def main():
     for kind in kinds:
         ktap.add(f'{kind}-counted', lambda kind=kind: lossless(kind))
         for version in (4, 6):
-            for what in WIRES:
+            for what in CASES:
                 for segmentation in (False, True):
                     # IPv6 differs in the headers only.
                     if version == 6 and (what != 'all' or segmentation):
