@@ -10,7 +10,6 @@
 log=$(mktemp)
 
 says() { grep -q "^$1" "$log"; }
-gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
 nothing_left() { ! rdma res show qp 2>/dev/null | grep -q 'comm selftest-tagbus'; }
 
 # start DEVICE...: a program that sends on the first device to the last.

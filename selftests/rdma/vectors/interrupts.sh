@@ -119,8 +119,9 @@ kernel_queues_adaptive() {
 	rdma dev set x1 adaptive-moderation on && kernel_queues
 }
 renamed_back() {
-	local i
-	for ((i = 0; i < 5; i++)); do
+	local i rounds=5
+	[ -z "$SELFTEST_DEBUG" ] || rounds=2
+	for ((i = 0; i < rounds; i++)); do
 		in_host h1 rdma link del x1 && ! grep -q x1-comp /proc/interrupts && add_link h1 x1 e1 || return 1
 	done
 	wait_gid x1 10.7.0.1 && named
@@ -156,12 +157,13 @@ else
 		skip "$c" "no CPU can go"
 	done
 fi
-for ((v = 0; v < online; v++)); do
-	check "perftest names vector $v" perftest $v
+check "perftest names vector 0" perftest 0
+for ((v = 1; v < online; v++)); do
+	check_stock "perftest names vector $v" perftest $v
 done
 check "the connection manager's events count" kernel_user
 if [ "$online" -gt 1 ] && command -v irqbalance >/dev/null; then
-	check "irqbalance knows them" irqbalance_knows
+	check_stock "irqbalance knows them" irqbalance_knows
 else
 	skip "irqbalance knows them" "it needs two CPUs, and to be installed"
 fi

@@ -11,13 +11,11 @@ prog=$SELFTEST_BIN/selftest-rcvqp
 log=$(mktemp)
 
 says() { grep -q "^$1" "$log"; }
-gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
-fresh() { hosts_clean && hosts_up; }
 gids() { g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2); }
 
 # removed COMMAND...: the device goes by COMMAND under a process that is registered.
 removed() {
-	fresh && gids || return 1
+	fresh_hosts && gids || return 1
 	timeout -k 5 $((60 * SELFTEST_SLOW)) "$prog" until_removed x1 "$g1" x2 "$g2" >"$log" 2>&1 &
 	local pid=$!
 	until_true 30 says ready || { cat "$log"; kill $pid; wait $pid; return 1; }
