@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300 debug=long xrc
 # Objects until there are no more, by number, XRC's above all. The large numbers
-# only with --long: they take minutes and a guest with 3 GiB.
+# only with --long, and on the stock kernel: they take minutes and a guest with 3 GiB.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
