@@ -28,7 +28,15 @@ static inline void check_failed(const char *file, int line, const char *what)
 	_exit(1);
 }
 
-/* A point in time, seconds; the debug kernel makes everything slow. */
+/* Is this the debug kernel? A busy machine is no reason to do less. */
+static inline int on_debug_kernel(void)
+{
+	const char *debug = getenv("SELFTEST_DEBUG");
+
+	return debug && *debug;
+}
+
+/* A point in time, seconds; the debug kernel makes everything slow, and so may the machine. */
 static inline double deadline(double seconds)
 {
 	const char *slow = getenv("SELFTEST_SLOW");

@@ -305,9 +305,9 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	const char *is_long = getenv("SELFTEST_LONG"), *debug = getenv("SELFTEST_DEBUG");
+	const char *is_long = getenv("SELFTEST_LONG");
 	/* With KASAN and the trackers of objects the large numbers need more memory than a guest has. */
-	int all = is_long && *is_long && !(debug && *debug);
+	int all = is_long && *is_long && !on_debug_kernel();
 	size_t i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

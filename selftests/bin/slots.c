@@ -43,11 +43,6 @@ union slot {
 	uint8_t bytes[128];
 };
 
-static int is_slow(void)
-{
-	return getenv("SELFTEST_SLOW") && atoi(getenv("SELFTEST_SLOW")) > 1;
-}
-
 /* ---- the rings ---- */
 
 /* The ring whose first requests have the numbers ID and ID + 1. */
@@ -533,7 +528,7 @@ static const struct wrong wrong_sends[] = {
 /* How many of a wrong slot's values are tried: the debug kernel makes each try slow. */
 static int tries(const struct wrong *w)
 {
-	return is_slow() && w->count > 2 ? 2 : w->count;
+	return on_debug_kernel() && w->count > 2 ? 2 : w->count;
 }
 
 /* A right request, the wrong one, and both again. */
@@ -681,7 +676,7 @@ static const uint32_t wrong_indices[] = { 1 << 20, UINT32_MAX, ENTRIES + 1, 0x80
 
 static int indices(void)
 {
-	return is_slow() ? 2 : 4;
+	return on_debug_kernel() ? 2 : 4;
 }
 
 /* In SQE: UD's send queue has failed before, and may be no more than that. */

@@ -367,7 +367,7 @@ static void *poster(void *unused)
  */
 static void back_at_once_with(enum ibv_qp_type t)
 {
-	const int enough = getenv("SELFTEST_DEBUG") ? 50 : 200;
+	const int enough = on_debug_kernel() ? 50 : 200;
 	uint64_t received = NONE, posted = NONE;
 	int returns = 0, sent = 0, flushed = 0, i;
 	struct ibv_wc wc;

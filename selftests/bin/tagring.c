@@ -457,7 +457,7 @@ static void garbage(void)
 
 static void rewritten(void)
 {
-	int rounds = getenv("SELFTEST_SLOW") && atoi(getenv("SELFTEST_SLOW")) > 1 ? 5 : 20;
+	int rounds = on_debug_kernel() ? 5 : 20;
 	int i, status;
 	pid_t pid;
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug=long
+# selftest: timeout=180 debug=long
 # A library and a module that do not speak the same ABI, and requests for a context that
 # make no sense.
 . "$(dirname "$0")/../../lib/net.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=180 debug
+# selftest: timeout=400 debug
 """A wire that loses, repeats and reorders packets: nothing is lost, repeated,
 reordered or changed, on RC and XRC, over IPv4 and IPv6.
 

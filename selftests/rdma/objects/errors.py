@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug
+# selftest: timeout=180 debug
 """Objects: made, used, queried, destroyed; and what is refused with which errno."""
 import ctypes
 import errno

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=150
+# selftest: timeout=300
 # Completion vectors that a kernel user names: NVMe over RDMA with an I/O queue
 # for each CPU. The host's queue N, of block queue N - 1, is for vector N - 1; the
 # target numbers its queues as they come, the admin queue first, and gives each

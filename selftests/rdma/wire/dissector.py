@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=120
+# selftest: timeout=240
 """Packets of every operation on RC, UC, UD and XRC, over IPv4, IPv6 and a VLAN,
 as they pass the link with segmentation offload off and on.
 

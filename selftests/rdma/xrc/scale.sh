@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=120 debug=long xrc
+# selftest: timeout=240 debug=long xrc
 # The measurement of tools/bench/scale with few connections: everything is made, counted,
 # taken down by kill -9, and nothing is left; what it says of memory makes sense.
 . "$(dirname "$0")/../../lib/net.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug=long xrc
+# selftest: timeout=180 debug=long xrc
 """A target keeps its source address' place in the GID table, whoever set it and died."""
 import os
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug xrc
+# selftest: timeout=180 debug xrc
 """XRC target QPs: what ends them and what does not, what they do meanwhile, and
 several processes that modify one. A killed creator and the domain's last process
 are in xrc.c, too; here are the other ways."""
