@@ -33,7 +33,7 @@ DOMAINS = 3
 SLOTS = 6
 # Steps that a run and its repetition are compared by.
 COMPARED = 150
-# One step in so many takes a device away.
+# One step in so many takes a device away, in the mean; the first time is within the steps that are compared.
 REMOVAL = 500
 # What a command may say when others have been at its objects.
 KNOWN = {errno.EBUSY, errno.EINVAL, errno.EAGAIN, errno.EIO, errno.ENODEV, errno.ENOMEM, errno.ENOENT, errno.EBADF,
@@ -310,6 +310,8 @@ class Chaos:
         self.group = group
         self.steps = self.commands = self.refused = self.completions = self.events = self.lives = self.removals = 0
         self.numbers = 0
+        # The step that takes a device away.
+        self.next_removal = self.rng.randrange(COMPARED // 3, 2 * COMPARED // 3)
         self.srqns, self.known, self.actors = [], [], []
         self.digest = hashlib.sha256()
         # Of the first steps that are compared.
@@ -342,8 +344,9 @@ class Chaos:
 
     def one_step(self):
         """Something happens."""
-        if self.rng.randrange(REMOVAL) == 0:
+        if self.steps == self.next_removal:
             self.removals += 1
+            self.next_removal += self.rng.randrange(1, 2 * REMOVAL)
             net.sh(BACK[self.rng.choice(('x1', 'x2'))])
             puppet.gid_index.cache_clear()
         else:
