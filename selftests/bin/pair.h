@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patience.h"
+
 #define PAIR_DEPTH 64
 #define PAIR_SIZE 4096
 
@@ -120,13 +122,13 @@ static inline void ready_end(struct end *e, const struct end *peer)
 		die("modify to RTR");
 }
 
-/* And on to RTS, if it sends. */
-static inline void start_end(struct end *e)
+/* And on to RTS, if it sends, with the time that it waits for an answer. */
+static inline void start_end(struct end *e, uint8_t timeout)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 14,
-		.retry_cnt = 7,
+		.timeout = timeout,
+		.retry_cnt = RETRIES,
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
 	};
@@ -140,7 +142,14 @@ static inline void start_end(struct end *e)
 static inline void connect_end(struct end *e, const struct end *peer)
 {
 	ready_end(e, peer);
-	start_end(e);
+	start_end(e, PATIENT);
+}
+
+/* For a wire that may lose packets. */
+static inline void connect_end_lossy(struct end *e, const struct end *peer)
+{
+	ready_end(e, peer);
+	start_end(e, LOSSY);
 }
 
 /* The post calls return the errno value, as the library does. */

@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "patience.h"
 #include "rawioctl.h"
 #include "rings.h"
 
@@ -402,6 +403,12 @@ static int do_rts(void)
 			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
+/* hasty Q: gives up soon from now on */
+static int do_hasty(void)
+{
+	return make_hasty(qps[slot(0)]);
+}
+
 /* to Q STATE; state Q; timer Q RNR-TIMER, and what query says of it */
 static int do_to(void)
 {
@@ -699,7 +706,8 @@ static const struct {
 	COMMAND(unsrq, 1), COMMAND(spoil, 1), COMMAND(limit, 2), COMMAND(getlimit, 1), COMMAND(post, 3),
 	COMMAND(tgt, 3), COMMAND(view, 4), COMMAND(ini, 2), COMMAND(unqp, 1), COMMAND(mr, 4),
 	COMMAND(unmr, 1), COMMAND(bytes, 3), COMMAND(init, 2), COMMAND(rtr, 4), COMMAND(rts, 4),
-	COMMAND(to, 2), COMMAND(state, 1), COMMAND(timer, 2), COMMAND(source, 1), COMMAND(alternate, 1), COMMAND(send, 5), COMMAND(poll, 3),
+	COMMAND(hasty, 1), COMMAND(to, 2), COMMAND(state, 1), COMMAND(timer, 2), COMMAND(source, 1),
+	COMMAND(alternate, 1), COMMAND(send, 5), COMMAND(poll, 3),
 	COMMAND(events, 3), COMMAND(handle, 2), COMMAND(raw, 4), COMMAND(churn, 3),
 	COMMAND(rcv, 5), COMMAND(reg, 2), COMMAND(unreg, 2), COMMAND(rcvto, 3), COMMAND(rcvstate, 2),
 	COMMAND(ioctl, 2),

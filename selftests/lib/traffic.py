@@ -21,15 +21,15 @@ def node(dev, version):
     return verbs.Node(dev, version)
 
 
-def connect(kind, a, b, version, mtu=None):
+def connect(kind, a, b, version, mtu=None, **opts):
     """A new connection of a kind ('rc', 'uc', 'xrc') from one device to another; mtu is IBV_MTU_*,
-    the largest of the ports if not given."""
+    the largest of the ports if not given; opts are those of verbs.attributes()."""
     one, two = node(a, version), node(b, version)
     if kind == 'xrc':
         if not verbs.has_xrc(two):
             raise ktap.Skip('no XRC')
     kinds = {'rc': verbs.Rc, 'uc': verbs.Uc, 'xrc': verbs.Xrc}
-    conn = kinds[kind](one, two, mtu=mtu)
+    conn = kinds[kind](one, two, mtu=mtu, **opts)
     conn.mtu = mtu or min(one.mtu, two.mtu)
     return conn
 

@@ -38,6 +38,10 @@ SOLICITED = int(FLAG.IBV_SEND_SOLICITED)
 FENCE = int(FLAG.IBV_SEND_FENCE)
 # Bytes that can be sent inline.
 INLINE_MAX = 512
+# Timeouts of a sender, 4.096 us << n each. 1 s: who gets an answer gets it, however busy the machine is.
+PATIENT = 18
+# 67 ms: what a bad wire loses is soon sent again.
+LOSSY = 14
 MTU_BYTES = {1: 256, 2: 512, 3: 1024, 4: 2048, 5: 4096}
 
 # A prime: no packet or message size is a multiple of it, so bytes that land at
@@ -156,9 +160,9 @@ def nothing(cq, what='completion'):
     ktap.expect(n == 0, f'unexpected {what}: {wcs}')
 
 
-def attributes(me, peer, dest_qpn, mtu=None, access=ALL, psn=0, peer_psn=0, timeout=14,
+def attributes(me, peer, dest_qpn, mtu=None, access=ALL, psn=0, peer_psn=0, timeout=PATIENT,
                retry=7, rnr_retry=7, rnr_timer=12, rd_atomic=4):
-    """QPAttr for to_rts() towards peer."""
+    """QPAttr for to_rts() towards peer; timeout and retry are what a sender waits for an answer."""
     attr = QPAttr(port_num=1)
     attr.qp_access_flags = access
     attr.dest_qp_num = dest_qpn

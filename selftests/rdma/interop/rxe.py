@@ -28,6 +28,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import ktap
 import net
 import traffic
+import verbs
 
 
 def main():
@@ -69,7 +70,7 @@ ENDS = (('h1', 'e1'), ('h2', 'e2'))
 
 def lossy(a, b, version, fn):
     """A connection of its own over a wire that loses, repeats and reorders packets."""
-    conn = traffic.connect('rc', a, b, version)
+    conn = traffic.connect('rc', a, b, version, timeout=verbs.LOSSY)
     for host, dev in ENDS:
         net.sh(f'plain_link {host} {dev}; netem {host} {dev} loss 1% duplicate 1% delay 1ms reorder 2%')
     try:

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import ktap
 import net
 import traffic
+import verbs
 
 ENDS = (('h1', 'e1'), ('h2', 'e2'))
 WIRES = {
@@ -37,7 +38,7 @@ def wire(arguments, segmentation):
 def one(kind, version, what, segmentation):
     """Traffic over such a wire, and afterwards over a good one."""
     # A new connection each time: the retry counts are its own.
-    conn = traffic.connect(kind, 'x1', 'x2', version)
+    conn = traffic.connect(kind, 'x1', 'x2', version, timeout=verbs.LOSSY)
     messages = 20 if ktap.DEBUG else 60
     wire(WIRES[what], segmentation)
     try:

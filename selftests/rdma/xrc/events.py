@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import ktap
 import net
 from ktap import expect, expect_eq
-from puppet import (ACCESS_ERR, COMM_EST, EINVAL, ERR, LAST_WQE, LEN_ERR, LOC_QP_OP_ERR, OPS,
+from puppet import (ACCESS_ERR, COMM_EST, EINVAL, ERR, HASTY, LAST_WQE, LEN_ERR, LOC_QP_OP_ERR, OPS,
                     REM_ACCESS_ERR, REM_INV_REQ_ERR, REM_OP_ERR, RESET, RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, RTR,
                     SRQ_ERR, SRQ_LIMIT, SUCCESS, add_case, connect, message, send)
 
@@ -109,7 +109,7 @@ def outcomes(stage, place):
     srqn, = b('srq', 0, 0, 0, 0, 16)
 
     def one(what, status, events, state, before=lambda: None, receive=None, srqn=srqn, **how):
-        options = {k: how.pop(k) for k in ('rnr',) if k in how}
+        options = {k: how.pop(k) for k in ('rnr', 'timeout', 'retry') if k in how}
         connect(client, 0, a, 0, **options)
         before()
         expect_eq(send(client, 0, srqn, **how), status, f'{what}: status')
@@ -125,13 +125,13 @@ def outcomes(stage, place):
     one('no such key', REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], ERR, op='write', key=0x7fffff00, address=0)
     one('too long', REM_INV_REQ_ERR, [LAST_WQE], ERR, lambda: b('post', 0, 1, 16), LEN_ERR)
     one('RNR', RNR_RETRY_EXC_ERR, [], RTR, rnr=1)
-    one('in RESET', RETRY_EXC_ERR, [], RESET, lambda: a('to', 0, RESET))
-    one('in ERR', RETRY_EXC_ERR, [LAST_WQE], ERR, lambda: a('to', 0, ERR))
+    one('in RESET', RETRY_EXC_ERR, [], RESET, lambda: a('to', 0, RESET), **HASTY)
+    one('in ERR', RETRY_EXC_ERR, [LAST_WQE], ERR, lambda: a('to', 0, ERR), **HASTY)
 
     def swap():
         a('unqp', 0)
         a('tgt', 0, 0, 0)
-    one('destroyed', RETRY_EXC_ERR, [], RESET, swap)
+    one('destroyed', RETRY_EXC_ERR, [], RESET, swap, **HASTY)
     connect(client, 1, a, 1)
     message(client, 1, b, 0, srqn)
 
