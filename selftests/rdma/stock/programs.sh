@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=300 debug=long
+# selftest: timeout=480 debug=long
 # Unmodified programs: qperf, the rest of rdmacm-utils, libfabric, and four ranks
 # of Open MPI on two hosts. UCX is in ucx.sh.
 . "$(dirname "$0")/../../lib/net.sh"
@@ -30,11 +30,11 @@ qp() {
 mcast() {
 	local group=239.7.7.7 rc=0
 	for n in 1 2; do ip -n h$n route replace 239.0.0.0/8 dev e$n; done
-	in_host h1 timeout 30 mckey -m $group -b $ADDR1 -C 20 -S 512 >"$tmp/mckey" 2>&1 &
+	in_host h1 timeout $((60 * SELFTEST_SLOW)) mckey -m $group -b $ADDR1 -C 20 -S 512 >"$tmp/mckey" 2>&1 &
 	joined() { in_host h1 ip maddr show dev e1 | grep -q $group; }
 	until_true 10 joined || { echo "not joined"; rc=1; }
 	# More than are waited for: the queue pair joins a moment after the host.
-	in_host h2 timeout 30 mckey -m $group -s -b $ADDR2 -C 200 -S 512 || rc=1
+	in_host h2 timeout $((60 * SELFTEST_SLOW)) mckey -m $group -s -b $ADDR2 -C 200 -S 512 || rc=1
 	wait $! || rc=1
 	cat "$tmp/mckey"
 	return $rc
@@ -70,7 +70,7 @@ mpi() { # PROGRAM...
 		FI_VERBS_DEVICE_NAME=x$(hostname | tr -d h) exec "$@"
 	EOF
 	chmod +x "$tmp/ssh" "$tmp/rank"
-	in_host h1 unshare --uts sh -c 'hostname h1; exec "$@"' - timeout 150 \
+	in_host h1 unshare --uts sh -c 'hostname h1; exec "$@"' - timeout $((200 * SELFTEST_SLOW)) \
 		mpirun --allow-run-as-root -np 4 --host $ADDR1:2,$ADDR2:2 --prtemca plm_ssh_agent "$tmp/ssh" \
 		--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include 'verbs;ofi_rxm' "$tmp/rank" "$@" </dev/null
 }

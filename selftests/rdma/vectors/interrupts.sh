@@ -17,7 +17,7 @@ online=$(nproc)
 
 hotplug() { echo "$2" >"/sys/devices/system/cpu/cpu$1/online"; }
 no_interrupts() { ! grep -q 'x[12]-comp' /proc/interrupts; }
-send_events() { timeout 60 "$vectors" send x1 "$(gid_index x1 10.7.0.1)" "$@"; }
+send_events() { timeout $((120 * SELFTEST_SLOW)) "$vectors" send x1 "$(gid_index x1 10.7.0.1)" "$@"; }
 
 named() {
 	local i want=
@@ -79,7 +79,7 @@ irqbalance_knows() {
 	local irq before seen
 	irq=$(irq_of x1-comp0) before=$(affinity x1-comp0)
 	# It ends when nobody reads on.
-	seen=$(timeout 60 irqbalance --debug --interval=1 | sed -n "/Interrupt $irq /{p;q}")
+	seen=$(timeout $((120 * SELFTEST_SLOW)) irqbalance --debug --interval=1 | sed -n "/Interrupt $irq /{p;q}")
 	echo "irqbalance: $seen; affinity $before, now $(affinity x1-comp0)"
 	[ -n "$seen" ] && move x1-comp0 "$before" && send_events 0 10
 }
