@@ -72,7 +72,7 @@ def lossy(a, b, version, fn):
     """A connection of its own over a wire that loses, repeats and reorders packets."""
     conn = traffic.connect('rc', a, b, version, timeout=verbs.LOSSY)
     for host, dev in ENDS:
-        net.sh(f'plain_link {host} {dev}; netem {host} {dev} loss 1% duplicate 1% delay 1ms reorder 2%')
+        net.sh(f'plain_link {host} {dev}; netem {host} {dev} loss 3% duplicate 1% delay 1ms reorder 2%')
     try:
         fn(conn)
         lost = sum(q['drops'] for host, dev in ENDS

@@ -17,9 +17,9 @@ from verbs import GRH, WCO, WR, get, ok, pattern, poll, put, recv_wr, sge
 
 ENDS = (('h1', 'e1'), ('h2', 'e2'))
 WIRES = {
-    # One of COUNT datagrams is as good as sure to be lost, and one to arrive.
+    # One of COUNT datagrams is as good as sure to be lost, or repeated, and one to arrive.
     'loss': 'loss 25%',
-    'duplicates': 'duplicate 20%',
+    'duplicates': 'duplicate 40%',
     'disorder': 'delay 2ms reorder 75% 50%',
     'all': 'loss 5% duplicate 5% delay 1ms reorder 5%',
 }
