@@ -89,29 +89,33 @@ static void rendezvous_at_once(void)
 	}
 }
 
+/* The next completion: tag WR_ID took a request of which LEN bytes landed, without its data. */
+static void is_incomplete(uint64_t wr_id, uint32_t len)
+{
+	struct tm_done d = next_done();
+
+	CHECK(d.wr_id == wr_id && d.status == IBV_WC_TM_RNDV_INCOMPLETE);
+	CHECK(d.opcode == IBV_WC_TM_RECV && d.flags == IBV_WC_TM_MATCH);
+	CHECK(d.tag == 44 && d.priv == 0xabcd0123);
+	CHECK(d.len == len && !memcmp(to, from, len));
+}
+
 static void rendezvous_incomplete(void)
 {
-	struct tm_done d;
 
 	/* The buffer holds less than the data; it gets the headers. */
 	add(4, 44, ALL, 0, 100);
 	CHECK(request(44, 48, 101, from_mr->rkey) == IBV_WC_SUCCESS);
-	d = next_done();
-	CHECK(d.status == IBV_WC_TM_RNDV_INCOMPLETE);
-	CHECK(d.wr_id == 4 && d.len == 48 && !memcmp(to, from, 48));
+	is_incomplete(4, 48);
 	/* A request that is longer than it may be. */
 	add(5, 44, ALL, 0, 100);
 	CHECK(request(44, 65, 50, from_mr->rkey) == IBV_WC_SUCCESS);
-	d = next_done();
-	CHECK(d.status == IBV_WC_TM_RNDV_INCOMPLETE);
-	CHECK(d.wr_id == 5 && d.len == 65 && !memcmp(to, from, 65));
+	is_incomplete(5, 65);
 	/* Of many packets; the buffer holds its start. */
 	add(6, 44, ALL, 0, 100);
 	memset(to, 0, 200);
 	CHECK(request(44, 5000, 50, from_mr->rkey) == IBV_WC_SUCCESS);
-	d = next_done();
-	CHECK(d.status == IBV_WC_TM_RNDV_INCOMPLETE);
-	CHECK(d.wr_id == 6 && d.len == 100 && !memcmp(to, from, 100));
+	is_incomplete(6, 100);
 	CHECK(!to[100]);
 	/* The connection lives; an unexpected request goes to software. */
 	post_buffer(71, 8192, 4096);

@@ -33,6 +33,7 @@ static void finish(struct rank *r, struct receive *v, uint32_t len)
 	CHECK(!v->is_done);
 	v->is_done = 1;
 	r->done++;
+	atomic_fetch_add(&r->shared->steps, 1);
 }
 
 /* The message goes to the receive: copied, or read from its sender, who is told. */

@@ -47,6 +47,8 @@ struct outcome {
 /* What the ranks tell each other when they start. */
 struct shared {
 	atomic_int arrived[3];
+	/* Grows with whatever a rank gets done. */
+	atomic_uint steps;
 	struct {
 		union ibv_gid gid;
 		uint32_t qpn[MAX_RANKS];
