@@ -120,12 +120,13 @@ plan 18
 hosts_net || die "no namespaces"
 check autoload-by-type autoload
 check shown shown
-check name-exists fails_with 'error' add_link h2 x1 e2
+# What ib_core says of a name that is taken.
+check name-exists fails_with 'Too many open files in system' add_link h2 x1 e2
 check netdev-taken fails_with 'File exists' add_link h1 x3 e1
-check no-such-netdev fails_with '' add_link h1 x3 nosuch
-check no-such-type fails_with '' add_link h1 x3 e1 nosuch
+check no-such-netdev fails_with 'No such device' add_link h1 x3 nosuch
+check no-such-type fails_with 'Invalid argument' add_link h1 x3 e1 nosuch
 check delete delete
-check delete-twice fails_with '' rdma link del x1
+check delete-twice fails_with 'Wrong device name - x1' rdma link del x1
 check add-again again
 check add-at-once at_once
 check addresses addresses
