@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Peers that cannot be reached: address handles, queue pairs on their way to RTR, and
+ * receive QPs by number. What is refused leaves nothing, and the next try, to a peer
+ * that is there, goes well.
+ *
+ * The core asks the host's routes and neighbours, addr_resolve() of core/addr.c: an
+ * errno of the route is the verb's errno, and a neighbour that does not answer within a
+ * second makes it ETIMEDOUT (process_one_req()). The core names the interface, and with
+ * one named IPv4 takes an address without a route for a neighbour's
+ * (ip_route_output_key_hash_rcu()), whatever the routes say; IPv6 does not.
+ *
+ * The device is on e1 in namespace h1, as lib/net.sh has it. See devices.h for the
+ * arguments.
+ */
+#include <arpa/inet.h>
+
+#include "made.h"
+#include "rawioctl.h"
+
+static const struct peer {
+	const char *source, *to, *what;
+	int err;
+} peers[] = {
+	{ "::ffff:10.7.0.1", "::ffff:10.7.0.77", "a neighbour that is silent", ETIMEDOUT },
+	{ "::ffff:10.7.0.1", "::ffff:10.99.0.1", "no route, by IPv4", ETIMEDOUT },
+	{ "::ffff:10.7.0.1", "::ffff:10.98.0.1", "an unreachable route, by IPv4", ETIMEDOUT },
+	{ "fd07::1", "fd07::77", "a neighbour that is silent, by IPv6", ETIMEDOUT },
+	{ "fd07::1", "2001:db8::1", "no route", ENETUNREACH },
+	{ "fd07::1", "2001:db8:1::1", "an unreachable route", EHOSTUNREACH },
+	{ "fd07::1", "2001:db8:2::1", "a prohibited one", EACCES },
+	{ "fd07::1", "2001:db8:3::1", "a black hole", EINVAL },
+};
+
+#define EACH_PEER(p) (p = peers; p < peers + sizeof(peers) / sizeof(peers[0]); p++)
+
+static union ibv_gid gid_of(const char *text)
+{
+	union ibv_gid gid;
+
+	CHECK(inet_pton(AF_INET6, text, &gid) == 1);
+	return gid;
+}
+
+/* The index of a RoCEv2 GID. */
+static int index_of(const char *text)
+{
+	union ibv_gid gid = gid_of(text);
+	struct ibv_gid_entry entry;
+	int i;
+
+	for (i = 0; i < 32; i++)
+		if (!ibv_query_gid_ex(ours.ctx, 1, i, &entry, 0) &&
+		    entry.gid_type == IBV_GID_TYPE_ROCE_V2 && !memcmp(&entry.gid, &gid, 16))
+			return i;
+	CHECK(!"the device has no such GID");
+	return -1;
+}
+
+static struct ibv_ah_attr way_to(const struct peer *p)
+{
+	union ibv_gid gid = gid_of(p->to);
+	struct ibv_ah_attr attr = address_of(&gid);
+
+	attr.grh.sgid_index = index_of(p->source);
+	return attr;
+}
+
+static void setup(void)
+{
+	CHECK(!system("ip -n h1 route replace unreachable 10.98.0.0/24 && "
+		      "ip -n h1 route replace unreachable 2001:db8:1::/48 && "
+		      "ip -n h1 route replace prohibit 2001:db8:2::/48 && "
+		      "ip -n h1 route replace blackhole 2001:db8:3::/48"));
+	begin();
+}
+
+static void address_handles(void)
+{
+	const struct peer *p;
+	struct ibv_ah_attr attr;
+
+	setup();
+	for EACH_PEER(p) {
+		attr = way_to(p);
+		errno = 0;
+		expect_errno(p->what, ibv_create_ah(ours.pd, &attr) ? 0 : errno, p->err);
+	}
+	end();
+}
+
+static struct ibv_qp *in_init(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_type = type, .send_cq = ours.cq, .recv_cq = ours.cq, .pd = ours.pd,
+		.cap = { 1, 1, 1, 1, 0 }, .comp_mask = IBV_QP_INIT_ATTR_PD,
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp *qp;
+
+	if (type == IBV_QPT_XRC_SEND)
+		ex.cap.max_recv_wr = ex.cap.max_recv_sge = 0;
+	if (type == IBV_QPT_XRC_RECV) {
+		ex.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+		ex.xrcd = ours.xrcd;
+	}
+	CHECK((qp = ibv_create_qp_ex(ours.ctx, &ex)));
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			     IBV_QP_ACCESS_FLAGS));
+	return qp;
+}
+
+static int to_rtr(struct ibv_qp *qp, enum ibv_qp_type type, const struct ibv_ah_attr *to)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 77, .ah_attr = *to,
+		.max_dest_rd_atomic = 1, .min_rnr_timer = 1,
+	};
+	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+
+	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return ibv_modify_qp(qp, &attr, mask);
+}
+
+static enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
+}
+
+static void queue_pairs(void)
+{
+	static const enum ibv_qp_type types[] = {
+		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
+	};
+	const struct peer there = { "::ffff:10.7.0.1", "::ffff:10.7.0.2", NULL, 0 };
+	struct ibv_ah_attr to;
+	const struct peer *p;
+	struct ibv_qp *qp;
+	char what[80];
+	int i;
+
+	setup();
+	for (i = 0; i < 4; i++) {
+		qp = in_init(types[i]);
+		for EACH_PEER(p) {
+			/* One type waits for all of those. */
+			if (i && p->err == ETIMEDOUT && p != peers)
+				continue;
+			to = way_to(p);
+			snprintf(what, sizeof(what), "type %d, %s", types[i], p->what);
+			expect_errno(what, to_rtr(qp, types[i], &to), p->err);
+			CHECK(state_of(qp) == IBV_QPS_INIT);
+		}
+		to = way_to(&there);
+		RETURNS(0, to_rtr(qp, types[i], &to));
+		CHECK(state_of(qp) == IBV_QPS_RTR);
+		CHECK(!ibv_destroy_qp(qp));
+	}
+	end();
+}
+
+/* xroce_dv_create_xrc_rcv_qp(3) takes its target to RTR at once; none is left if that fails. */
+static void receive_qps(void)
+{
+	struct xroce_rcv_qp_attr attr = {
+		.attr_mask = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS |
+			     IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		.port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = 77,
+		.dest = { .is_global = 1, .port_num = 1 },
+	};
+	const struct peer *p;
+	uint32_t qpn = 0;
+	struct raw raw;
+
+	setup();
+	for EACH_PEER(p) {
+		union ibv_gid to = gid_of(p->to);
+
+		memcpy(attr.dest.dgid, &to, 16);
+		attr.dest.sgid_index = index_of(p->source);
+		raw_begin(&raw, XROCE_METHOD_RCV_QP_CREATE);
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_XRCD, 0, ours.handle[XRCD]);
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_HANDLE, 0, 0);
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_QPN, 4, (uintptr_t)&qpn);
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_ATTR, sizeof(attr), (uintptr_t)&attr);
+		expect_errno(p->what, raw_call(ours.ctx, &raw), p->err);
+		CHECK(!qpn);
+	}
+	end();
+}
+
+/* With the interface down there is no neighbour to ask. This takes its addresses of IPv6. */
+static void interface_down(void)
+{
+	const struct peer there = { "::ffff:10.7.0.1", "::ffff:10.7.0.2", NULL, 0 };
+	struct ibv_ah_attr to;
+	struct ibv_qp *qp;
+
+	setup();
+	to = way_to(&there);
+	qp = in_init(IBV_QPT_RC);
+	CHECK(!system("ip -n h1 link set e1 down"));
+	REFUSED(ENETUNREACH, ibv_create_ah(ours.pd, &to));
+	RETURNS(ENETUNREACH, to_rtr(qp, IBV_QPT_RC, &to));
+	CHECK(state_of(qp) == IBV_QPS_INIT);
+	CHECK(!system("ip -n h1 link set e1 up && ip -n h1 addr add fd07::1/64 dev e1 nodad"));
+	RETURNS(0, to_rtr(qp, IBV_QPT_RC, &to));
+	CHECK(!ibv_destroy_qp(qp));
+	end();
+}
+
+static const struct check_case cases[] = {
+	{ "address_handles", address_handles },
+	{ "queue_pairs", queue_pairs },
+	{ "receive_qps", receive_qps },
+	{ "interface_down", interface_down },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
