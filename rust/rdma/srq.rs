@@ -57,12 +57,13 @@ pub enum SrqType {
 }
 
 impl SrqType {
+    /// Fails with `EOPNOTSUPP` for a type that there is not: the core takes any number.
     pub(crate) fn from_raw(raw: bindings::ib_srq_type) -> Result<Self> {
         match raw {
             bindings::ib_srq_type_IB_SRQT_BASIC => Ok(Self::Basic),
             bindings::ib_srq_type_IB_SRQT_XRC => Ok(Self::Xrc),
             bindings::ib_srq_type_IB_SRQT_TM => Ok(Self::TagMatching),
-            _ => Err(EINVAL),
+            _ => Err(crate::errno::eopnotsupp()),
         }
     }
 }

@@ -198,7 +198,7 @@ static void set_handle(struct request *r, const struct place *place, uint32_t ha
 	memcpy(r->body + place->at, &handle, 4);
 }
 
-static void begin_request(const struct command *c, struct request *r)
+static inline void begin_request(const struct command *c, struct request *r)
 {
 	const struct place *place;
 
@@ -209,7 +209,7 @@ static void begin_request(const struct command *c, struct request *r)
 		set_handle(r, place, ours.handle[place->kind]);
 }
 
-static int by_write(const struct command *c, struct request *r)
+static inline int by_write(const struct command *c, struct request *r)
 {
 	uint64_t response = (uintptr_t)r->answer;
 	size_t len = sizeof(r->hdr) + c->in + c->driver_in;
@@ -222,7 +222,7 @@ static int by_write(const struct command *c, struct request *r)
 	return write(ours.ctx->cmd_fd, r, len) == (ssize_t)len ? 0 : errno;
 }
 
-static int by_ioctl(const struct command *c, struct request *r)
+static inline int by_ioctl(const struct command *c, struct request *r)
 {
 	uint64_t number = c->number;
 	struct raw raw;
@@ -239,6 +239,7 @@ static int by_ioctl(const struct command *c, struct request *r)
 	return raw_call(ours.ctx, &raw);
 }
 
-static int (*const ways[])(const struct command *c, struct request *r) = { by_write, by_ioctl };
+static int (*const ways[])(const struct command *c, struct request *r)
+	__attribute__((unused)) = { by_write, by_ioctl };
 
 #endif /* SELFTEST_COMMANDS_H */
