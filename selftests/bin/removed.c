@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What is left of a device for a process that has it open when it goes, as rdma-link(8)
+ * "del" has it: each command by both of the kernel's calls, and what the library does
+ * without the kernel.
+ *
+ * The core refuses to look up or make anything in such a file, EIO
+ * (rdma_lookup_get_uobject(), ib_uverbs_get_ucontext_file()). It has ended the objects,
+ * but keeps their handles until the process destroys them, which goes well, whatever was
+ * in use by what (uverbs_destroy_uobject()). Methods of the driver are gone
+ * (uverbs_disassociate_api_pre()).
+ *
+ * Each case takes the device away. See devices.h for the arguments.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+
+#include "commands.h"
+#include "ends.h"
+
+static void take_away(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rdma link del %s", device[0]);
+	CHECK(!system(command));
+}
+
+/* The command destroys something; in commands.h, those with nothing to fill in do, but for a few. */
+static int destroys(const struct command *c)
+{
+	switch (c->number) {
+	case IB_USER_VERBS_CMD_DEALLOC_PD:
+	case IB_USER_VERBS_CMD_DEREG_MR:
+	case IB_USER_VERBS_CMD_DEALLOC_MW:
+	case IB_USER_VERBS_CMD_DESTROY_AH:
+	case IB_USER_VERBS_CMD_DESTROY_QP:
+	case IB_USER_VERBS_CMD_DESTROY_SRQ:
+	case IB_USER_VERBS_CMD_DESTROY_CQ:
+	case IB_USER_VERBS_CMD_CLOSE_XRCD:
+		return 1;
+	}
+	return 0;
+}
+
+#define EACH_COMMAND(c) \
+	(c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++)
+
+/* With handles from M, in its file, by call WAY. */
+static int run(const struct command *c, const struct made *m, unsigned int way)
+{
+	struct ibv_context *ctx = ours.ctx;
+	const struct place *place;
+	struct request r;
+	int err;
+
+	begin_request(c, &r);
+	for (place = c->place; place == c->place || place->at; place++)
+		set_handle(&r, place, m->handle[place->kind]);
+	ours.ctx = m->ctx;
+	err = ways[way](c, &r);
+	ours.ctx = ctx;
+	return err;
+}
+
+static void fill_nothing(void *request)
+{
+	(void)request;
+}
+
+static void fill_cq(void *request)
+{
+	struct ib_uverbs_create_cq *r = request;
+
+	r->cqe = 4;
+	r->comp_channel = -1;
+}
+
+static void fill_domain(void *request)
+{
+	struct ib_uverbs_open_xrcd *r = request;
+
+	r->fd = -1;
+	r->oflags = O_CREAT;
+}
+
+static void fill_port(void *request)
+{
+	((struct ib_uverbs_query_port *)request)->port_num = 1;
+}
+
+static const struct command bare[] = {
+	{ CMD(ALLOC_PD), fill_nothing, IN(alloc_pd), OUT(alloc_pd), 0, 0, {}, PD, 0 },
+	{ CMD(CREATE_CQ), fill_cq, IN(create_cq), OUT(create_cq), 8, 24, {}, CQ, 0 },
+	{ CMD(CREATE_COMP_CHANNEL), fill_nothing, IN(create_comp_channel), OUT(create_comp_channel),
+	  0, 0, {}, NONE, 0 },
+	{ CMD(OPEN_XRCD), fill_domain, IN(open_xrcd), OUT(open_xrcd), 0, 0, {}, XRCD, 0 },
+	{ CMD(QUERY_DEVICE), fill_nothing, IN(query_device), OUT(query_device), 0, 0, {}, NONE, 0 },
+	{ CMD(QUERY_PORT), fill_port, IN(query_port), OUT(query_port), 0, 0, {}, NONE, 0 },
+};
+
+static void close_made(struct made *m)
+{
+	int i;
+
+	for (i = 0; i < FILLERS; i++)
+		if (m->filler[i])
+			CHECK(!ibv_dealloc_pd(m->filler[i]));
+	CHECK(!ibv_close_device(m->ctx));
+}
+
+static void all_commands(void)
+{
+	struct request r;
+	const struct command *c;
+	unsigned int way, i;
+	char what[64];
+
+	make_all(&ours, 0);
+	make_all(&theirs, FILLERS);
+	take_away();
+	for (way = 0; way < 2; way++) {
+		for EACH_COMMAND(c) {
+			snprintf(what, sizeof(what), "%s, way %u", c->name, way);
+			if (destroys(c))
+				continue;
+			expect_errno(what, run(c, &ours, way), EIO);
+			/* What names nothing names nothing. */
+			begin_request(c, &r);
+			if (c->makes != NONE || c->place[0].none != ENOENT)
+				continue;
+			set_handle(&r, c->place, 1000);
+			expect_errno(what, ways[way](c, &r), ENOENT);
+		}
+		for (i = 0; i < sizeof(bare) / sizeof(bare[0]); i++) {
+			snprintf(what, sizeof(what), "%s, way %u", bare[i].name, way);
+			memset(&r, 0, sizeof(r));
+			bare[i].fill(r.body);
+			expect_errno(what, ways[way](&bare[i], &r), EIO);
+		}
+	}
+	CHECK(mmap(NULL, 4096, PROT_READ, MAP_SHARED, ours.ctx->cmd_fd, 4096) == MAP_FAILED);
+	expect_errno("mmap", errno, EIO);
+	/* Domains and queues that were in use go first, as well as last; one call each. */
+	for EACH_COMMAND(c) {
+		if (!destroys(c))
+			continue;
+		expect_errno(c->name, run(c, &ours, 0), 0);
+		expect_errno(c->name, run(c, &ours, 0), ENOENT);
+		expect_errno(c->name, run(c, &theirs, 1), 0);
+		expect_errno(c->name, run(c, &theirs, 1), ENOENT);
+	}
+	CHECK(!ibv_free_dm(ours.dm) && !ibv_free_dm(theirs.dm));
+	close_made(&ours);
+	close_made(&theirs);
+}
+
+/* Methods of the ioctl: the core's and the driver's. */
+static void methods(void)
+{
+	uint64_t length = 4096, id = UVERBS_OBJECT_PD;
+	uint32_t alignment = 0, list[64], total = 0, qpn = 1;
+	struct raw raw;
+
+	make_all(&ours, 0);
+	take_away();
+	raw_begin_on(&raw, UVERBS_OBJECT_DM, UVERBS_METHOD_DM_ALLOC);
+	raw_attr(&raw, UVERBS_ATTR_ALLOC_DM_HANDLE, 0, 0);
+	raw_in(&raw, UVERBS_ATTR_ALLOC_DM_LENGTH, &length, 8);
+	raw_in(&raw, UVERBS_ATTR_ALLOC_DM_ALIGNMENT, &alignment, 4);
+	expect_errno("DM_ALLOC", raw_call(ours.ctx, &raw), EIO);
+	raw_begin_on(&raw, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_QUERY_CONTEXT);
+	raw_attr(&raw, UVERBS_ATTR_QUERY_CONTEXT_NUM_COMP_VECTORS, 4, (uintptr_t)&total);
+	expect_errno("QUERY_CONTEXT", raw_call(ours.ctx, &raw), EIO);
+	raw_begin_on(&raw, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_GET_CONTEXT);
+	expect_errno("GET_CONTEXT", raw_call(ours.ctx, &raw), EIO);
+	raw_begin(&raw, XROCE_METHOD_RCV_QP_QUERY);
+	raw_attr(&raw, XROCE_ATTR_RCV_QP_XRCD, 0, ours.handle[XRCD]);
+	raw_attr(&raw, XROCE_ATTR_RCV_QP_QPN, 4, (uintptr_t)&qpn);
+	expect_errno("RCV_QP_QUERY", raw_call(ours.ctx, &raw), EIO);
+	/* None is left to list. */
+	raw_begin_on(&raw, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INFO_HANDLES);
+	raw_in(&raw, UVERBS_ATTR_INFO_OBJECT_ID, &id, 8);
+	raw_attr(&raw, UVERBS_ATTR_INFO_TOTAL_HANDLES, 4, (uintptr_t)&total);
+	raw_attr(&raw, UVERBS_ATTR_INFO_HANDLES_LIST, sizeof(list), (uintptr_t)list);
+	expect_errno("INFO_HANDLES", raw_call(ours.ctx, &raw), 0);
+	CHECK(!total);
+	unmake(&ours);
+	close_made(&ours);
+}
+
+/* The library's own: what it posts and polls without the kernel, and what it asks it for. */
+static void library(void)
+{
+	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_poll_cq_attr poll = {};
+	struct ibv_cq_init_attr_ex ex = { .cqe = 4 };
+	struct ibv_async_event ev;
+	struct ibv_recv_wr *bad_recv, recv = {};
+	struct ibv_send_wr *bad_send, send = { .opcode = IBV_WR_SEND };
+	struct ibv_ah_attr to;
+	struct ibv_port_attr port;
+	struct ibv_cq_ex *cq;
+	struct ibv_srq *srq;
+	struct ibv_wc wc;
+
+	make_pair();
+	CHECK((cq = ibv_create_cq_ex(a.ctx, &ex)));
+	CHECK((srq = ibv_create_srq(a.pd, &srq_init)));
+	take_away();
+	CHECK(next_event(a.ctx, IBV_EVENT_DEVICE_FATAL, &ev));
+	ibv_ack_async_event(&ev);
+	RETURNS(EIO, ibv_post_send(a.qp, &send, &bad_send));
+	CHECK(bad_send == &send);
+	RETURNS(EIO, ibv_post_recv(a.qp, &recv, &bad_recv));
+	CHECK(bad_recv == &recv);
+	RETURNS(EIO, ibv_post_srq_recv(srq, &recv, &bad_recv));
+	CHECK(bad_recv == &recv);
+	CHECK(ibv_poll_cq(a.cq, 1, &wc) < 0);
+	RETURNS(EIO, ibv_start_poll(cq, &poll));
+	REFUSED(EIO, ibv_alloc_pd(a.ctx));
+	REFUSED(EIO, ibv_reg_mr(a.pd, a.buf, 4096, 0));
+	REFUSED(EIO, ibv_create_cq(a.ctx, 4, NULL, NULL, 0));
+	REFUSED(EIO, ibv_create_srq(a.pd, &srq_init));
+	REFUSED(EIO, ibv_alloc_mw(a.pd, IBV_MW_TYPE_2));
+	REFUSED(EIO, ibv_create_comp_channel(a.ctx));
+	to = address_of(&a.gid);
+	REFUSED(EIO, ibv_create_ah(a.pd, &to));
+	RETURNS(EIO, ibv_query_port(a.ctx, 1, &port));
+	RETURNS(EIO, ibv_resize_cq(a.cq, 500));
+	CHECK(ibv_rereg_mr(a.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) ==
+	      IBV_REREG_MR_ERR_CMD);
+	/* Everything can go. */
+	CHECK(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) && !ibv_destroy_srq(srq));
+	free_pair();
+}
+
+static const struct check_case cases[] = {
+	{ "all_commands", all_commands },
+	{ "methods", methods },
+	{ "library", library },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
