@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What a process may not do: raw queue pairs without CAP_NET_RAW (with it, there are
+ * none), and commands by write() once its credentials are not those that opened the
+ * file. See devices.h for the arguments.
+ */
+#define _GNU_SOURCE
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "commands.h"
+
+/* Takes CAP_NET_RAW from this process. */
+static void lose_net_raw(void)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct caps[2];
+
+	CHECK(!syscall(SYS_capget, &head, caps));
+	CHECK(caps[0].effective & 1u << CAP_NET_RAW);
+	caps[0].effective &= ~(1u << CAP_NET_RAW);
+	CHECK(!syscall(SYS_capset, &head, caps));
+}
+
+static void fill_raw_pair(void *request)
+{
+	struct ib_uverbs_create_qp *r = request;
+
+	fill_pair(request);
+	r->qp_type = IBV_QPT_RAW_PACKET;
+}
+
+static const struct command raw_pair = {
+	CMD(CREATE_QP), fill_raw_pair, IN(create_qp), OUT(create_qp), 8, 56,
+	{ HANDLE(create_qp, pd_handle, PD), HANDLE(create_qp, send_cq_handle, CQ),
+	  HANDLE(create_qp, recv_cq_handle, CQ), HANDLE(create_qp, srq_handle, SRQ) }, QP, 0
+};
+
+/* The extended command, with a number of another for its own packets. */
+static int with_source_number(void)
+{
+	struct ib_uverbs_ex_create_qp request = {
+		.qp_type = IBV_QPT_UD, .create_flags = 1 << 10, .source_qpn = 77,
+		.pd_handle = ours.handle[PD], .send_cq_handle = ours.handle[CQ],
+		.recv_cq_handle = ours.handle[CQ],
+	};
+	uint64_t number = IB_USER_VERBS_EX_CMD_CREATE_QP | IB_USER_VERBS_CMD_FLAG_EXTENDED;
+	struct ib_uverbs_ex_create_qp_resp answer;
+	struct xroce_create_qp_resp driver_answer;
+	struct xroce_create_qp_req driver = {};
+	struct raw raw;
+
+	raw_begin_on(&raw, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	raw_in(&raw, UVERBS_ATTR_WRITE_CMD, &number, 8);
+	raw_in(&raw, UVERBS_ATTR_CORE_IN, &request, sizeof(request));
+	raw_attr(&raw, UVERBS_ATTR_CORE_OUT, sizeof(answer), (uintptr_t)&answer);
+	raw_in(&raw, UVERBS_ATTR_UHW_IN, &driver, sizeof(driver));
+	raw_attr(&raw, UVERBS_ATTR_UHW_OUT, sizeof(driver_answer), (uintptr_t)&driver_answer);
+	return raw_call(ours.ctx, &raw);
+}
+
+/* The ioctl's own method. */
+static int raw_pair_by_method(void)
+{
+	struct ib_uverbs_qp_cap cap = { 1, 1, 1, 1, 0 };
+	uint32_t type = IBV_QPT_RAW_PACKET, qpn;
+	struct xroce_create_qp_resp driver_answer;
+	struct xroce_create_qp_req driver = {};
+	uint64_t user = 1, wide = type;
+	struct raw raw;
+
+	raw_begin_on(&raw, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, ours.handle[PD]);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, ours.handle[CQ]);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, ours.handle[CQ]);
+	raw_in(&raw, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user, 8);
+	raw_in(&raw, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
+	raw_in(&raw, UVERBS_ATTR_CREATE_QP_TYPE, &wide, 8);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_RESP_CAP, sizeof(cap), (uintptr_t)&cap);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4, (uintptr_t)&qpn);
+	raw_in(&raw, UVERBS_ATTR_UHW_IN, &driver, sizeof(driver));
+	raw_attr(&raw, UVERBS_ATTR_UHW_OUT, sizeof(driver_answer), (uintptr_t)&driver_answer);
+	return raw_call(ours.ctx, &raw);
+}
+
+/* What wants CAP_NET_RAW (rdma_uattrs_has_raw_cap()) gives ERR. */
+static void raw_gives(int err)
+{
+	struct request r;
+	int way;
+
+	begin();
+	for (way = 0; way < 2; way++) {
+		begin_request(&raw_pair, &r);
+		expect_errno("CREATE_QP, RAW_PACKET", ways[way](&raw_pair, &r), err);
+	}
+	expect_errno("QP_CREATE, RAW_PACKET", raw_pair_by_method(), err);
+	expect_errno("EX_CREATE_QP, SOURCE_QPN", with_source_number(), err);
+	end();
+}
+
+/* Runs F in a process of its own, which must end well. */
+static void in_child(void (*f)(void))
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		f();
+		fflush(stdout);
+		_exit(0);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void without(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RAW_PACKET, .cap = { 1, 1, 1, 1, 0 } };
+
+	lose_net_raw();
+	raw_gives(EPERM);
+	/* The library's own word comes first. */
+	begin();
+	init.send_cq = init.recv_cq = ours.cq;
+	REFUSED(EOPNOTSUPP, ibv_create_qp(ours.pd, &init));
+	end();
+}
+
+static void with(void)
+{
+	raw_gives(EOPNOTSUPP);
+}
+
+static void raw_packets(void)
+{
+	in_child(without);
+	in_child(with);
+}
+
+/* ib_safe_file_access(): not by write() any more; the ioctl has no such rule. */
+static void after_a_change(void)
+{
+	const struct command *c;
+	struct request r;
+
+	begin();
+	lose_net_raw();
+	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
+		begin_request(c, &r);
+		expect_errno(c->name, by_write(c, &r), EACCES);
+	}
+	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
+		if (c->number != IB_USER_VERBS_CMD_QUERY_QP)
+			continue;
+		begin_request(c, &r);
+		expect_errno(c->name, by_ioctl(c, &r), 0);
+	}
+	end();
+}
+
+static void credentials(void)
+{
+	in_child(after_a_change);
+}
+
+static const struct check_case cases[] = {
+	{ "raw_packets", raw_packets },
+	{ "credentials", credentials },
+	{}
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
