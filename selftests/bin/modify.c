@@ -2,7 +2,8 @@
 /*
  * ibv_modify_qp(3): for each kind of queue pair and each step from RESET to RTS
  * the attributes that must be there, those that must not, values out of range,
- * and steps that there are not. A refusal changes nothing.
+ * and steps that there are not; which attributes RTS and SQD let change. A refusal
+ * changes nothing.
  *
  *   modify                       lists the cases
  *   modify CASE DEVICE GID-INDEX
@@ -191,6 +192,100 @@ static void steps(void)
 	end();
 }
 
+/* Which attributes a running queue pair may change: qp_state_table of core/verbs.c. */
+static const struct {
+	/* RTS to RTS and SQD to RTS, and SQD to SQD. */
+	int rts, sqd;
+	/* modify_qp_mask() of uverbs_cmd.c takes these out first. */
+	int dropped;
+} running[] = {
+#define PATH (IBV_QP_ACCESS_FLAGS | IBV_QP_PATH_MIG_STATE)
+#define SENDER (IBV_QP_PORT | IBV_QP_AV | IBV_QP_TIMEOUT | IBV_QP_PKEY_INDEX)
+	{ PATH | IBV_QP_CUR_STATE | IBV_QP_MIN_RNR_TIMER,
+	  PATH | SENDER | RESPONDS | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC, 0 },
+	/* The core says that UC may have IBV_QP_AV, but adds IBV_QP_PORT, which it may not. */
+	{ PATH | IBV_QP_CUR_STATE, PATH | IBV_QP_PKEY_INDEX, 0 },
+	{ IBV_QP_QKEY | IBV_QP_CUR_STATE, IBV_QP_QKEY | IBV_QP_PKEY_INDEX, 0 },
+	{ PATH | IBV_QP_CUR_STATE,
+	  PATH | SENDER | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC, RESPONDS },
+	{ PATH | IBV_QP_CUR_STATE | IBV_QP_MIN_RNR_TIMER, PATH | SENDER | RESPONDS,
+	  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC },
+};
+
+/* One attribute more on the way from FROM to TO, in which ALLOWED ones go well. */
+static void each_attribute(const struct kind *k, enum ibv_qp_state from, enum ibv_qp_state to,
+			   int allowed)
+{
+	int bit, s, err;
+
+	allowed |= running[k - kinds].dropped;
+	for (bit = IBV_QP_CUR_STATE; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
+		struct ibv_qp_attr attr = good();
+		struct ibv_qp *qp = make(k);
+
+		for (s = 0; s < STEPS; s++)
+			CHECK(!step(qp, after[s], k->needs[s]));
+		if (from == IBV_QPS_SQD)
+			CHECK(!step(qp, IBV_QPS_SQD, 0));
+		attr.cur_qp_state = from;
+		attr.qp_state = to;
+		/* An alternate path is never RoCE's. */
+		attr.alt_ah_attr = attr.ah_attr;
+		attr.alt_port_num = 1;
+		err = ibv_modify_qp(qp, &attr, (from == to ? 0 : IBV_QP_STATE) | bit);
+		s = bit == IBV_QP_CAP ? EOPNOTSUPP : allowed & bit ? 0 : EINVAL;
+		if (err != s)
+			printf("%s, state %d to %d, attribute %#x: errno %d\n", k->name, from, to,
+			       bit, err);
+		CHECK(err == s);
+		CHECK(state_of(qp) == (err ? from : to));
+		CHECK(!ibv_destroy_qp(qp));
+	}
+}
+
+static void attributes_of_running(void)
+{
+	const struct kind *k;
+
+	begin();
+	for EACH_KIND(k) {
+		each_attribute(k, IBV_QPS_RTS, IBV_QPS_RTS, running[k - kinds].rts);
+		each_attribute(k, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+		each_attribute(k, IBV_QPS_SQD, IBV_QPS_SQD, running[k - kinds].sqd);
+		each_attribute(k, IBV_QPS_SQD, IBV_QPS_RTS, running[k - kinds].rts);
+	}
+	end();
+}
+
+/* There is no way back out of SQD, and none into SQE but a failed send. */
+static void steps_of_running(void)
+{
+	const struct kind *k;
+	struct ibv_qp *qp;
+	int s;
+
+	begin();
+	for EACH_KIND(k) {
+		qp = make(k);
+		refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
+		for (s = 0; s < STEPS; s++) {
+			CHECK(!step(qp, after[s], k->needs[s]));
+			refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
+		}
+		CHECK(!step(qp, IBV_QPS_SQD, 0));
+		refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
+		refused(k, qp, IBV_QPS_INIT, 0, EINVAL);
+		refused(k, qp, IBV_QPS_INIT, k->needs[RESET_INIT], EINVAL);
+		refused(k, qp, IBV_QPS_RTR, 0, EINVAL);
+		refused(k, qp, IBV_QPS_RTR, k->needs[INIT_RTR], EINVAL);
+		CHECK(!step(qp, IBV_QPS_ERR, 0));
+		refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
+		refused(k, qp, IBV_QPS_SQD, 0, EINVAL);
+		CHECK(!ibv_destroy_qp(qp));
+	}
+	end();
+}
+
 static void no_port(struct ibv_qp_attr *t) { t->port_num = 0; }
 static void port_2(struct ibv_qp_attr *t) { t->port_num = 2; }
 static void pkey_1(struct ibv_qp_attr *t) { t->pkey_index = 1; }
@@ -335,6 +430,8 @@ static void privileged_qkey(void)
 static const struct check_case cases[] = {
 	{ "masks", masks },
 	{ "steps", steps },
+	{ "attributes_of_running", attributes_of_running },
+	{ "steps_of_running", steps_of_running },
 	{ "values", values },
 	{ "current", current },
 	{ "privileged_qkey", privileged_qkey },
