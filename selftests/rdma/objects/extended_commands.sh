@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=90 debug=long
+# The extended commands of write(): headers, masks, handles.
+. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
+
+[ "$TYPE" = xroce ] || skip_all "the driver's parts of commands are xroce's"
+list_cases extended_commands
+plan $((${#cases[@]} + 1))
+two_hosts
+check_cases_once
+check "the devices go" hosts_clean
+finish
