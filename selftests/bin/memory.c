@@ -707,9 +707,9 @@ static void on_demand_advice(void)
 	/* Not writable, outside, no such key, of another domain, pinned. */
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, p, PAGE, readable->lkey) == EPERM);
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p + 1, 8 * PAGE, mr->lkey) == EFAULT);
-	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey + 1) == EFAULT);
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey + 1) == ENOENT);
 	CHECK(advise(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mr->lkey) == EPERM);
-	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, b.buf, PAGE, b.mr->lkey) == EFAULT);
+	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, b.buf, PAGE, b.mr->lkey) == ENOENT);
 	CHECK(advise(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, p, PAGE, mw->rkey) == EINVAL);
 	CHECK(advise(b.pd, 77, p, PAGE, mr->lkey) == EOPNOTSUPP);
 	CHECK(ibv_advise_mr(b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &sge, 1) == EINVAL);

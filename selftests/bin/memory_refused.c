@@ -4,7 +4,14 @@
  * device memory, and domains that are of another context or none. What memory.c and
  * objects.c provoke is not repeated. See devices.h for the arguments.
  */
+#define _GNU_SOURCE
+#include <rdma/ib_user_verbs.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "ends.h"
 #include "made.h"
+#include "rawioctl.h"
 
 #define LOCAL IBV_ACCESS_LOCAL_WRITE
 
@@ -74,6 +81,96 @@ static void regions(void)
 	end();
 }
 
+/* REREG_MR as a command; the library looks at flags, and has one address where this has two. */
+static int rereg(uint32_t flags, uint64_t start, uint64_t hca_va, uint64_t length)
+{
+	struct ib_uverbs_rereg_mr request = {
+		.mr_handle = ours.handle[MR], .pd_handle = ours.handle[PD], .flags = flags,
+		.start = start, .length = length, .hca_va = hca_va, .access_flags = LOCAL,
+	};
+	uint64_t number = IB_USER_VERBS_CMD_REREG_MR;
+	struct ib_uverbs_rereg_mr_resp answer;
+	struct raw raw;
+
+	raw_begin_on(&raw, UVERBS_OBJECT_DEVICE, UVERBS_METHOD_INVOKE_WRITE);
+	raw_in(&raw, UVERBS_ATTR_WRITE_CMD, &number, 8);
+	raw_in(&raw, UVERBS_ATTR_CORE_IN, &request, sizeof(request));
+	raw_attr(&raw, UVERBS_ATTR_CORE_OUT, sizeof(answer), (uintptr_t)&answer);
+	return raw_call(ours.ctx, &raw);
+}
+
+/* ib_uverbs_rereg_mr() */
+static void rereg_commands(void)
+{
+	const uint64_t at = (uintptr_t)ours.buf;
+	int bit;
+
+	begin();
+	RETURNS(EINVAL, rereg(0, at, at, 4096));
+	for (bit = 3; bit < 32; bit++)
+		RETURNS(EOPNOTSUPP, rereg(1u << bit, at, at, 4096));
+	/* The two addresses are at the same place in a page. */
+	RETURNS(EINVAL, rereg(IBV_REREG_MR_CHANGE_TRANSLATION, at, at + 1, 4096));
+	RETURNS(EINVAL, rereg(IBV_REREG_MR_CHANGE_TRANSLATION, at + 64, at, 4096));
+	RETURNS(EINVAL, rereg(IBV_REREG_MR_CHANGE_TRANSLATION, at, at, 0));
+	RETURNS(EINVAL, rereg(IBV_REREG_MR_CHANGE_TRANSLATION, at, UINT64_MAX - 4095, 8192));
+	RETURNS(EFAULT, rereg(IBV_REREG_MR_CHANGE_TRANSLATION, 0, 0, 4096));
+	RETURNS(0, rereg(IBV_REREG_MR_CHANGE_TRANSLATION, at, at + 8192, 4096));
+	free_all(&ours);
+	free_all(&theirs);
+}
+
+/* Sends the first bytes of A's buffer to B's, by A's region. */
+static void sends_on(void)
+{
+	struct ibv_wc wc;
+
+	memset(a.buf, 0x5c, 64);
+	memset(b.buf + PAIR_SIZE, 0, 64);
+	CHECK(!post_receive(&b, 1) && !post_send(&a, 2, 64));
+	CHECK(next_wc(a.cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	CHECK(next_wc(b.cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	CHECK(!memcmp(a.buf, b.buf + PAIR_SIZE, 64));
+}
+
+/* More than RLIMIT_MEMLOCK is ENOMEM, of a new region and of an old one, which is as it was. */
+static void beyond_the_limit(void)
+{
+	struct rlimit little = { 1 << 16, 1 << 16 };
+	const int move = IBV_REREG_MR_CHANGE_TRANSLATION;
+	size_t large = 1 << 20;
+	struct ibv_mr *mr;
+	void *more;
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (!pid) {
+		make_pair();
+		CHECK((more = aligned_alloc(4096, large)));
+		CHECK((mr = ibv_reg_mr(a.pd, more, 4096, LOCAL)));
+		/* CAP_IPC_LOCK, which goes with the user, would make the limit void. */
+		CHECK(!setrlimit(RLIMIT_MEMLOCK, &little));
+		CHECK(!setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534));
+		REFUSED(ENOMEM, ibv_reg_mr(a.pd, more, large, LOCAL));
+		errno = 0;
+		CHECK(ibv_rereg_mr(a.mr, move, NULL, more, large, 0) == IBV_REREG_MR_ERR_CMD);
+		expect_errno("rereg", errno, ENOMEM);
+		CHECK(ibv_rereg_mr(a.mr, move | IBV_REREG_MR_CHANGE_ACCESS, NULL, more, large, 0) ==
+		      IBV_REREG_MR_ERR_CMD);
+		expect_errno("rereg with access", errno, ENOMEM);
+		sends_on();
+		/* What was refused is not counted. */
+		CHECK(!ibv_rereg_mr(mr, move, NULL, more, 8192, 0));
+		CHECK(!ibv_dereg_mr(mr));
+		free_pair();
+		fflush(stdout);
+		_exit(0);
+	}
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
 static void device_memory(void)
 {
 	const int access = LOCAL | IBV_ACCESS_ZERO_BASED;
@@ -107,11 +204,11 @@ static void device_memory(void)
 	RETURNS(0, ibv_memcpy_from_dm(&was, dm, 0, 8));
 	CHECK(!was);
 	REFUSED(EOPNOTSUPP, ibv_import_dm(ours.ctx, ours.handle[DM]));
-	/* Advice for keys of others, and for none. */
+	/* Advice for keys of others, and for none: ibv_advise_mr(3). */
 	sge = (struct ibv_sge){ (uintptr_t)theirs.buf, 4096, theirs.mr->lkey };
 	RETURNS(EPERM, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
 	sge.lkey = 0;
-	RETURNS(EFAULT, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+	RETURNS(ENOENT, ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
 	end();
 }
 
@@ -169,6 +266,8 @@ static void domains(void)
 
 static const struct check_case cases[] = {
 	{ "regions_refused", regions },
+	{ "rereg_commands", rereg_commands },
+	{ "beyond_the_limit", beyond_the_limit },
 	{ "device_memory_refused", device_memory },
 	{ "domains_refused", domains },
 	{}

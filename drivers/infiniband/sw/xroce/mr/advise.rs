@@ -18,17 +18,17 @@ use rdma::mr::{
 };
 use rdma::pd::Pd;
 
-/// `ibv_advise_mr`: prefetches parts of regions that are not pinned. EFAULT for a key that is not of
-/// such a region, a range outside of it, or memory that is not there; EINVAL for the key of a memory
-/// window; EPERM for a region of another protection domain or one that may not be written so; EINTR
-/// for a signal.
+/// `ibv_advise_mr`: prefetches parts of regions that are not pinned. ENOENT for a key that is not of
+/// such a region, as with mlx5; EFAULT for a range outside of it, or memory that is not there; EINVAL for
+/// the key of a memory window; EPERM for a region of another protection domain or one that may not be
+/// written so; EINTR for a signal.
 pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
     let tables = tables::tables()?;
     for range in list {
         if mw::is_window(range.lkey) {
             return Err(EINVAL);
         }
-        let mut error = EFAULT;
+        let mut error = ENOENT;
         // Not of a region that is pinned: its owner waits for readers, not for references.
         let fits = |mr: &WireMr| {
             let ours = mr.pd == pd.data().id();
@@ -41,13 +41,13 @@ pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[Advised
             return Err(error);
         };
         let Region::Fixed(region) = &mr.kind else {
-            return Err(EFAULT);
+            return Err(ENOENT);
         };
         let Memory::OnDemand(memory) = &*region.memory else {
-            return Err(EFAULT);
+            return Err(ENOENT);
         };
         if region.key != range.lkey {
-            return Err(EFAULT);
+            return Err(ENOENT);
         }
         if advice == Advice::PrefetchWrite && region.access & access::LOCAL_WRITE == 0 {
             return Err(EPERM);
