@@ -14,10 +14,10 @@ use rdma::qp::Qp;
 
 /// Queue pairs that one group can have.
 pub(crate) const MAX_QPS: usize = 56;
-/// Groups that can have members.
-pub(crate) const MAX_GROUPS: u32 = 8192;
 /// Memberships, of all groups of all devices. Nobody has a share: one process may use them up.
 pub(crate) const MAX_MEMBERS: usize = 1 << 12;
+/// Groups that can have members: each has one at least.
+pub(crate) const MAX_GROUPS: u32 = MAX_MEMBERS as u32;
 
 /// The number that packets to a group carry in place of a queue pair's.
 pub(crate) const QPN: u32 = 0x00ff_ffff;
