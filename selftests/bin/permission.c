@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What a process may not do: raw queue pairs without CAP_NET_RAW (with it, there are
- * none), and commands by write() once its credentials are not those that opened the
- * file. See devices.h for the arguments.
+ * none), commands by write() once its credentials are not those that opened the file,
+ * and more objects than its control group may have. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -167,9 +169,74 @@ static void credentials(void)
 	in_child(after_a_change);
 }
 
+/* ---- a control group ---- */
+
+static char group[] = "/tmp/selftest-group-XXXXXX";
+
+static void write_to(const char *dir, const char *file, const char *text)
+{
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_WRONLY);
+	CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && !close(fd));
+}
+
+/* In a group that may have one context and three objects of the device. */
+static void limited(void)
+{
+	struct ibv_alloc_dm_attr dm = { .length = 64 };
+	struct ibv_device **list;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd, *more;
+	struct ibv_cq *cq;
+	char text[64], sub[64];
+	int i;
+
+	snprintf(sub, sizeof(sub), "%s/some", group);
+	snprintf(text, sizeof(text), "%s hca_handle=1 hca_object=3", device[0]);
+	write_to(sub, "rdma.max", text);
+	write_to(sub, "cgroup.procs", "0");
+	CHECK((list = ibv_get_device_list(NULL)));
+	for (i = 0; list[i] && strcmp(ibv_get_device_name(list[i]), device[0]); i++)
+		;
+	CHECK(list[i] && (ctx = ibv_open_device(list[i])));
+	/* rdmacg_try_charge() */
+	REFUSED(EAGAIN, ibv_open_device(list[i]));
+	CHECK((pd = ibv_alloc_pd(ctx)) && (more = ibv_alloc_pd(ctx)));
+	CHECK((cq = ibv_create_cq(ctx, 4, NULL, NULL, 0)));
+	REFUSED(EAGAIN, ibv_alloc_pd(ctx));
+	REFUSED(EAGAIN, ibv_create_cq(ctx, 4, NULL, NULL, 0));
+	REFUSED(EAGAIN, ibv_reg_mr(pd, group, sizeof(group), 0));
+	REFUSED(EAGAIN, ibv_alloc_mw(pd, IBV_MW_TYPE_2));
+	REFUSED(EAGAIN, ibv_alloc_dm(ctx, &dm));
+	/* What goes makes room, for one. */
+	CHECK(!ibv_dealloc_pd(more) && (more = ibv_alloc_pd(ctx)));
+	REFUSED(EAGAIN, ibv_alloc_pd(ctx));
+	CHECK(!ibv_destroy_cq(cq) && !ibv_dealloc_pd(more) && !ibv_dealloc_pd(pd));
+	CHECK(!ibv_close_device(ctx) && (ctx = ibv_open_device(list[i])) && !ibv_close_device(ctx));
+	ibv_free_device_list(list);
+}
+
+static void control_group(void)
+{
+	char sub[64];
+
+	CHECK(mkdtemp(group) && !mount("selftest", group, "cgroup2", 0, NULL));
+	write_to(group, "cgroup.subtree_control", "+rdma");
+	snprintf(sub, sizeof(sub), "%s/some", group);
+	CHECK(!mkdir(sub, 0700));
+	in_child(limited);
+	CHECK(!rmdir(sub));
+	write_to(group, "cgroup.subtree_control", "-rdma");
+	CHECK(!umount(group) && !rmdir(group));
+}
+
 static const struct check_case cases[] = {
 	{ "raw_packets", raw_packets },
 	{ "credentials", credentials },
+	{ "control_group", control_group },
 	{}
 };
 
