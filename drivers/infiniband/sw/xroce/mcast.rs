@@ -39,31 +39,50 @@ impl Member {
         }
     }
 
-    fn is_of(&self, ns: NamespaceId, group: &GidAddr) -> bool {
-        self.ns == ns.0 && self.group == group.0
+    /// What tells its group from others.
+    fn group(&self) -> (u64, [u8; 16]) {
+        (self.ns, self.group)
     }
 }
 
-/// The memberships of all queue pairs.
-pub(crate) type Members = KVec<Member>;
+/// A membership. ib_core counts every attach that succeeds, and a queue pair with a count cannot be
+/// destroyed; so each of them wants a detach that succeeds. uverbs lets a process attach one queue pair
+/// to one group once for every LID, which means nothing here.
+#[derive(Clone, Copy)]
+pub(crate) struct Membership {
+    member: Member,
+    /// Attaches without their detach, at least one.
+    attaches: u16,
+}
 
-/// Enters a member, unless it is one; true when it was entered. ENOMEM when the group is full.
-/// Process context.
+/// The memberships of all queue pairs, sorted by member.
+pub(crate) type Members = KVec<Membership>;
+
+/// Counts an attach, and enters the member if it is the first; true when it was. ENOMEM when the group
+/// is full, or the attaches of the member are too many to be counted. Process context.
 fn enter(member: Member, ns: NamespaceId, group: &GidAddr) -> Result<bool> {
     let tables = tables::tables()?;
     loop {
         let room = {
             let mut members = tables.groups.lock();
-            let at = match members.binary_search(&member) {
-                Ok(_) => return Ok(false),
+            let at = match members.binary_search_by_key(&member, |m| m.member) {
+                Ok(at) => {
+                    let known = members.get_mut(at).ok_or(EINVAL)?;
+                    known.attaches = known.attaches.checked_add(1).ok_or(ENOMEM)?;
+                    return Ok(false);
+                }
                 Err(at) => at,
             };
-            let first = members.partition_point(|m| (m.ns, m.group) < (ns.0, group.0));
-            let end = members.partition_point(|m| (m.ns, m.group) <= (ns.0, group.0));
+            let first = members.partition_point(|m| m.member.group() < (ns.0, group.0));
+            let end = members.partition_point(|m| m.member.group() <= (ns.0, group.0));
             if end.wrapping_sub(first) >= MAX_QPS || members.len() >= MAX_MEMBERS {
                 return Err(ENOMEM);
             }
-            if members.push_within_capacity(member).is_ok() {
+            let first = Membership {
+                member,
+                attaches: 1,
+            };
+            if members.push_within_capacity(first).is_ok() {
                 move_last_to(&mut members, at);
                 return Ok(true);
             }
@@ -83,7 +102,7 @@ fn enter(member: Member, ns: NamespaceId, group: &GidAddr) -> Result<bool> {
 }
 
 /// Moves the last member to its place.
-fn move_last_to(members: &mut [Member], at: usize) {
+fn move_last_to(members: &mut [Membership], at: usize) {
     let mut last = None;
     for member in members.get_mut(at..).unwrap_or(&mut []).iter_mut().rev() {
         if let Some(behind) = last.replace(member) {
@@ -94,23 +113,40 @@ fn move_last_to(members: &mut [Member], at: usize) {
     }
 }
 
-/// Takes a member out; true when it was one. Process context.
-fn leave(member: Member) -> bool {
+/// What the end of an attach is.
+enum Left {
+    /// It was not attached.
+    Nothing,
+    /// Others are left.
+    One,
+    /// It was the last, and the member is none any more.
+    Last,
+}
+
+/// Takes back an attach. Process context.
+fn leave(member: Member) -> Left {
     let Some(tables) = tables::get() else {
-        return false;
+        return Left::Nothing;
     };
     let mut emptied = KVec::new();
     let mut members = tables.groups.lock();
-    let Ok(at) = members.binary_search(&member) else {
-        return false;
+    let Ok(at) = members.binary_search_by_key(&member, |m| m.member) else {
+        return Left::Nothing;
     };
+    match members.get_mut(at) {
+        Some(known) if known.attaches > 1 => {
+            known.attaches = known.attaches.wrapping_sub(1);
+            return Left::One;
+        }
+        _ => {}
+    }
     let _ = members.remove(at);
     if members.is_empty() {
         // A static must not keep memory when the module goes.
         core::mem::swap(&mut *members, &mut emptied);
     }
     drop(members);
-    true
+    Left::Last
 }
 
 /// The group that a verb names. EINVAL when the address is not one of a group, or the queue pair
@@ -123,8 +159,10 @@ fn group(qp: &WireQp, gid: &[u8; 16]) -> Result<GidAddr> {
     Ok(group)
 }
 
-/// `ibv_attach_mcast`. EINVAL for what is no group or no datagram queue pair, ENOMEM for a group with
-/// as many members as it can have. Process context.
+/// `ibv_attach_mcast`, once or more for a group, which the queue pair then leaves with the last detach;
+/// it gets each packet once. EINVAL for what is no group or no datagram queue pair, ENOMEM for a group
+/// with as many members as it can have, or too many attaches. Process context; the caller has attach and
+/// detach of one queue pair take turns, as uverbs does.
 pub(crate) fn attach(qp: &Qp<Xroce>, gid: &[u8; 16]) -> Result {
     let wire = &qp.data().wire;
     let group = group(wire, gid)?;
@@ -137,14 +175,15 @@ pub(crate) fn attach(qp: &Qp<Xroce>, gid: &[u8; 16]) -> Result {
     })
 }
 
-/// `ibv_detach_mcast`. EINVAL when it is no member. Process context.
+/// `ibv_detach_mcast`. EINVAL when it is no member. Context as for [`attach`].
 pub(crate) fn detach(qp: &Qp<Xroce>, gid: &[u8; 16]) -> Result {
     let wire = &qp.data().wire;
     let group = group(wire, gid)?;
-    if !leave(Member::new(wire, &group)) {
-        return Err(EINVAL);
+    match leave(Member::new(wire, &group)) {
+        Left::Nothing => return Err(EINVAL),
+        Left::One => {}
+        Left::Last => qp.device().leave_group(gid),
     }
-    qp.device().leave_group(gid);
     Ok(())
 }
 
@@ -154,13 +193,13 @@ pub(crate) fn members(ns: NamespaceId, group: &GidAddr, out: &mut [u32; MAX_QPS]
         return 0;
     };
     let members = tables.groups.lock();
-    let from = members.partition_point(|m| (m.ns, m.group) < (ns.0, group.0));
+    let from = members.partition_point(|m| m.member.group() < (ns.0, group.0));
     let mut count = 0usize;
-    for (to, member) in out.iter_mut().zip(members.get(from..).unwrap_or(&[])) {
-        if !member.is_of(ns, group) {
+    for (to, found) in out.iter_mut().zip(members.get(from..).unwrap_or(&[])) {
+        if found.member.group() != (ns.0, group.0) {
             break;
         }
-        *to = member.qpn;
+        *to = found.member.qpn;
         count = count.wrapping_add(1);
     }
     count
