@@ -255,6 +255,13 @@ __u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t);
 __u64 xrdma_tunnel_tx_bytes(struct xrdma_tunnel *t);
 
 /* skb.c */
+
+/*
+ * The longest packet, from the UDP header on: BTH, XRCETH, RETH, immediate data, a
+ * payload of the largest MTU and the ICRC (IBTA 9.2, 9.3).
+ */
+#define XRDMA_RX_MAX (8 + 12 + 4 + 16 + 4 + 4096 + 4)
+
 bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info);
 void xrdma_rx_detach(struct sk_buff *skb);
 void xrdma_rx_link(const struct sk_buff *skb, struct xrdma_link_info *info);
@@ -262,11 +269,11 @@ void xrdma_skb_consume(struct sk_buff *skb);
 void xrdma_skb_drop(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 void xrdma_skb_queue_init(struct sk_buff_head *q);
-bool xrdma_skb_queue_push(struct sk_buff_head *q, struct sk_buff *skb,
-			  __u32 limit);
-struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q);
+bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
+			  struct sk_buff *skb, __u32 limit, __u32 max_bytes);
+struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes);
 __u32 xrdma_skb_queue_len(const struct sk_buff_head *q);
-void xrdma_skb_queue_purge(struct sk_buff_head *q);
+void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes);
 
 /* route.c */
 

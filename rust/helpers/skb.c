@@ -44,16 +44,18 @@ static const u8 *xrdma_rx_payload(struct sk_buff *skb)
  * to put the packet together, and then info->payload is NULL; or not a packet
  * that RoCEv2 allows, and then the addresses are there. IP options and extension
  * headers are refused: RoCEv2 has none, and the ICRC covers the header as it is
- * laid out without them.
+ * laid out without them. So is what is too long for any packet, before it costs
+ * more memory: UDP has 64 KiB for who sends it in fragments.
  */
 bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 {
 	/* Extension headers can be longer than info->ip_len can say. */
 	unsigned int ip_len = skb_network_header_len(skb);
 	const struct udphdr *udp;
+	const bool too_long = skb->len > XRDMA_RX_MAX;
 	unsigned int len;
 
-	info->payload = xrdma_rx_payload(skb);
+	info->payload = too_long ? skb->data : xrdma_rx_payload(skb);
 	if (!info->payload)
 		return false;
 	info->ip = skb_network_header(skb);
@@ -82,7 +84,8 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 	}
 	udp = udp_hdr(skb);
 	len = ntohs(udp->len);
-	if (ip_len != info->ip_len || len < sizeof(*udp) || len > skb->len)
+	if (too_long || ip_len != info->ip_len || len < sizeof(*udp) ||
+	    len > skb->len)
 		return false;
 	info->payload_len = len - sizeof(*udp);
 	info->sport = ntohs(udp->source);
@@ -141,25 +144,39 @@ void xrdma_skb_queue_init(struct sk_buff_head *q)
 }
 
 /*
- * skb_queue_tail() has no limit. False: full, the packet is still the caller's.
- * As many more than @limit can get in as there are CPUs: none waits for a count.
- * Any context.
+ * skb_queue_tail() has no limit. @bytes is what the packets in @q take in memory,
+ * under the lock of @q. False: full, the packet is still the caller's. Any context.
  */
-bool xrdma_skb_queue_push(struct sk_buff_head *q, struct sk_buff *skb,
-			  __u32 limit)
+bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
+			  struct sk_buff *skb, __u32 limit, __u32 max_bytes)
 {
-	if (skb_queue_len_lockless(q) >= limit)
-		return false;
-	skb_queue_tail(q, skb);
-	return true;
+	unsigned long flags;
+	bool fits;
+
+	spin_lock_irqsave(&q->lock, flags);
+	fits = skb_queue_len(q) < limit && *bytes < max_bytes;
+	if (fits) {
+		*bytes += skb->truesize;
+		__skb_queue_tail(q, skb);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	return fits;
 }
 
 /* The empty case, which is the common one, takes no lock. */
-struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q)
+struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes)
 {
+	struct sk_buff *skb;
+	unsigned long flags;
+
 	if (skb_queue_empty_lockless(q))
 		return NULL;
-	return skb_dequeue(q);
+	spin_lock_irqsave(&q->lock, flags);
+	skb = __skb_dequeue(q);
+	if (skb)
+		*bytes -= skb->truesize;
+	spin_unlock_irqrestore(&q->lock, flags);
+	return skb;
 }
 
 /* Inline in C. */
@@ -168,10 +185,13 @@ __u32 xrdma_skb_queue_len(const struct sk_buff_head *q)
 	return skb_queue_len_lockless(q);
 }
 
-/* skb_queue_purge() is inline. */
-void xrdma_skb_queue_purge(struct sk_buff_head *q)
+/* skb_queue_purge() does not count. */
+void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes)
 {
-	skb_queue_purge(q);
+	struct sk_buff *skb;
+
+	while ((skb = xrdma_skb_queue_pop(q, bytes)))
+		kfree_skb(skb);
 }
 
 /* Kept with the rest. Both packets have the same bytes, which nobody writes to. */

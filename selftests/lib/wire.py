@@ -109,6 +109,22 @@ class Wire:
             spoil(packet)
         self.tx.sendto(packet, (DST, 0))
 
+    def raw_in_fragments(self, payload):
+        """Send payload over UDP in IP fragments; it may be as long as UDP allows."""
+        self.id = self.id % 0xffff + 1
+        length = 8 + len(payload) + 4
+
+        def ip(size, where):
+            return struct.pack('!BBHHHBBH4s4s', 0x45, 0, 20 + size, self.id, where, 64, 17, 0,
+                               socket.inet_aton(SRC), socket.inet_aton(DST))
+        udp = struct.pack('!HHHH', 49153, PORT, length, 0)
+        # The ICRC is of what the other end puts together.
+        whole = udp + payload + icrc(ip(length, 0), udp, payload)
+        for at in range(0, length, 1480):
+            part = whole[at:at + 1480]
+            more = 0x2000 if at + 1480 < length else 0
+            self.tx.sendto(ip(len(part), more | at // 8) + part, (DST, 0))
+
     def raw6(self, payload, first=17, extension=b'', crc_over=None):
         """Send payload over UDP and IPv6, with extension headers of which the first is of kind first.
 

@@ -16,37 +16,54 @@ use super::RxSkb;
 use crate::bindings;
 
 /// A bounded first-in, first-out queue of packets, for any number of producers and consumers in any
-/// context.
+/// context. Nobody is charged for the packets: what they take in memory is bounded as well as their
+/// number.
 #[pin_data(PinnedDrop)]
 pub struct Backlog {
     #[pin]
     queue: Opaque<kernel::bindings::sk_buff_head>,
+    /// What the packets take, under the lock of the queue.
+    bytes: Opaque<u32>,
     limit: u32,
+    max_bytes: u32,
 }
 
-// SAFETY: The queue has a lock of its own, and packets may go to any thread.
+// SAFETY: The queue has a lock of its own, which is for `bytes` as well, and packets may go to any
+// thread.
 unsafe impl Send for Backlog {}
 
 // SAFETY: As above.
 unsafe impl Sync for Backlog {}
 
 impl Backlog {
-    /// An empty queue for about `limit` packets (a few more may get in at once).
-    pub fn new(limit: u32) -> impl PinInit<Self> {
+    /// An empty queue for `limit` packets, and for no more once they take `max_bytes` of memory.
+    pub fn new(limit: u32, max_bytes: u32) -> impl PinInit<Self> {
         pin_init!(Self {
             queue <- Opaque::ffi_init(|slot| {
                 // SAFETY: `slot` is memory for a queue that does not move.
                 unsafe { bindings::xrdma_skb_queue_init(slot) }
             }),
+            bytes: Opaque::new(0),
             limit,
+            max_bytes,
         })
     }
 
     /// Appends a packet, or gives it back when the queue is full. Any context.
     #[inline]
     pub fn push(&self, skb: RxSkb) -> Result<(), RxSkb> {
-        // SAFETY: The queue is valid as long as `self`, and takes the packet over if it says so.
-        if unsafe { bindings::xrdma_skb_queue_push(self.queue.get(), skb.as_raw(), self.limit) } {
+        // SAFETY: The queue and its count are valid as long as `self`, and it takes the packet over if
+        // it says so.
+        let pushed = unsafe {
+            bindings::xrdma_skb_queue_push(
+                self.queue.get(),
+                self.bytes.get(),
+                skb.as_raw(),
+                self.limit,
+                self.max_bytes,
+            )
+        };
+        if pushed {
             // It is the queue's now.
             core::mem::forget(skb);
             return Ok(());
@@ -57,8 +74,12 @@ impl Backlog {
     /// Takes the oldest packet. Any context.
     #[inline]
     pub fn pop(&self) -> Option<RxSkb> {
-        // SAFETY: The queue is valid as long as `self`, has packets of `RxSkb`s, and gives one up.
-        unsafe { RxSkb::from_parsed(bindings::xrdma_skb_queue_pop(self.queue.get())) }
+        // SAFETY: The queue and its count are valid as long as `self`, and it has packets of `RxSkb`s,
+        // of which it gives one up.
+        unsafe {
+            let skb = bindings::xrdma_skb_queue_pop(self.queue.get(), self.bytes.get());
+            RxSkb::from_parsed(skb)
+        }
     }
 
     /// Packets at this moment.
@@ -74,8 +95,8 @@ impl Backlog {
 
     /// Drops all packets. Any context.
     pub fn purge(&self) {
-        // SAFETY: The queue is valid as long as `self`.
-        unsafe { bindings::xrdma_skb_queue_purge(self.queue.get()) };
+        // SAFETY: The queue and its count are valid as long as `self`.
+        unsafe { bindings::xrdma_skb_queue_purge(self.queue.get(), self.bytes.get()) };
     }
 }
 

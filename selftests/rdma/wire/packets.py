@@ -290,6 +290,25 @@ def wrong_pad(xrc):
 
 
 @both
+def too_long(xrc):
+    """What is longer than any packet is refused at once; what may be one of another MTU is answered."""
+    t = Target(xrc)
+    headers = 8 + 12 + len(t.headers()) + 16 + 4
+    longest = 4096 + 8 + 12 + 4 + 16 + 4 + 4 - headers
+    with Counted(3, 'rcvd_malformed'):
+        for length in (60000, 8192, longest + 4):
+            link.raw_in_fragments(wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN) + t.headers() +
+                                  reth(t.mr.buf, t.mr.rkey, length) + bytes(length))
+    t.alive()
+    t.close()
+    t = Target(xrc)
+    link.raw_in_fragments(wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN) + t.headers() +
+                          reth(t.mr.buf, t.mr.rkey, longest) + bytes(longest))
+    t.refused(NAK_INVALID)
+    t.close()
+
+
+@both
 def wrong_source(xrc):
     t = Target(xrc)
     with Counted(2, 'rcvd_unknown_qp'):

@@ -21,7 +21,8 @@ use super::{
     Events,
     QpData,
     Rings,
-    BACKLOG, //
+    BACKLOG,
+    BACKLOG_BYTES, //
 };
 use crate::limits::{
     self,
@@ -428,8 +429,8 @@ fn build(
             retired: Atomic::new(0),
             send: Owner::new(send),
             recv: Owner::new(recv),
-            requests <- Backlog::new(BACKLOG),
-            responses <- Backlog::new(BACKLOG),
+            requests <- Backlog::new(BACKLOG, BACKLOG_BYTES),
+            responses <- Backlog::new(BACKLOG, BACKLOG_BYTES),
             timer,
             pace,
             send_work,
