@@ -128,6 +128,11 @@ bool xrdma_in_softirq(void)
 	return in_serving_softirq();
 }
 
+/* Elsewhere nothing says that a spinlock is held or an RCU read section open. */
+#ifndef CONFIG_PREEMPT_COUNT
+#error xroce needs CONFIG_PREEMPT_COUNT
+#endif
+
 /* Macros again. RCU read sections count only where they can be preempted. */
 bool xrdma_may_sleep(void)
 {

@@ -8,6 +8,15 @@
 
 #include "services.h"
 
+/*
+ * Whoever changes data behind a gate (gated.rs) spins until its readers are done,
+ * which keep softirq off their CPU meanwhile. There such a reader can be preempted
+ * by the one who spins, who then does so for ever.
+ */
+#ifdef CONFIG_PREEMPT_RT
+#error xroce does not run on real-time kernels (CONFIG_PREEMPT_RT)
+#endif
+
 /* Inline in C; the kernel crate knows the plain spin_lock() only. */
 void xrdma_spin_lock_bh(struct spinlock *lock)
 {

@@ -29,7 +29,8 @@ const READER: u32 = 1 << 2;
 /// [`read`](Self::read) never waits and may be nested, with the same or with other gates.
 /// [`write`](Self::write) closes the gate, and waits for those who are inside: they keep softirq off
 /// their CPU, so they are on other CPUs, running, and soon done. That is so without `PREEMPT_RT` only,
-/// which lets a writer of higher priority take the CPU from them and spin for ever.
+/// which lets a writer of higher priority take the CPU from them and spin for ever: `sync.c` of the
+/// helpers refuses to be built for it.
 pub struct Gated<T> {
     state: AtomicU32,
     data: UnsafeCell<T>,

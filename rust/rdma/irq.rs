@@ -19,8 +19,8 @@ use crate::bindings;
 /// What an interrupt does.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// Runs on the CPU that the affinity of the interrupt names: in hard interrupt context, or in a
-    /// thread when the kernel forces that (`threadirqs`, PREEMPT_RT). Never twice at a time for one
-    /// interrupt. Must not sleep and must not drop the last reference to its [`Interrupts`].
+    /// thread when the kernel forces that (`threadirqs`). Never twice at a time for one interrupt. Must
+    /// not sleep and must not drop the last reference to its [`Interrupts`].
     fn handle(&self);
 
     /// The interrupt has ended: `handle` is not called any more. Process context.

@@ -35,8 +35,8 @@ pub fn now_raw_ns() -> u64 {
 /// the one it is armed for is cheap and does nothing. So it may fire early; its function compares
 /// the time with the deadline as it is then, and arms the timer again if need be.
 ///
-/// The function runs in softirq (in a thread on PREEMPT_RT) and gets a number, by which it finds its
-/// object in a [`Table`](crate::rcu::Table).
+/// The function runs in softirq and gets a number, by which it finds its object in a
+/// [`Table`](crate::rcu::Table).
 ///
 /// # Invariants
 ///

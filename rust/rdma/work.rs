@@ -154,7 +154,7 @@ impl Drop for Services {
 /// Where a [`Work`] runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// In softirq on the CPU that scheduled it (in a thread on PREEMPT_RT); must not sleep.
+    /// In softirq on the CPU that scheduled it; must not sleep.
     Bh,
     /// In a kernel thread; may sleep.
     Process,

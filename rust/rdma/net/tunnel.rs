@@ -32,12 +32,12 @@ use crate::{
 
 /// Takes packets in.
 pub trait Receiver: 'static {
-    /// A packet came to UDP port 4791 in namespace `ns`. Softirq (a thread on PREEMPT_RT), in an RCU
-    /// read section; several CPUs at a time.
+    /// A packet came to UDP port 4791 in namespace `ns`. Softirq, in an RCU read section; several CPUs
+    /// at a time.
     fn receive(ns: NamespaceId, skb: RxSkb);
 
-    /// A packet for `dst` came that RoCEv2 does not allow, with IP options or extension headers, and
-    /// was dropped. Context as above.
+    /// A packet for `dst` came that RoCEv2 does not allow, with IP options or extension headers or too
+    /// long, and was dropped. Context as above.
     fn refused(ns: NamespaceId, dst: &GidAddr);
 }
 
