@@ -9,8 +9,12 @@
  * End b, on the second device, has the memory; end a uses it.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include "ends.h"
 #include "xrcpair.h"
@@ -651,6 +655,95 @@ static void on_demand(void)
 	free_pair();
 }
 
+/* Has accesses to the page at P wait; -1 on kernels without userfaultfd. */
+static int guard(uint8_t *p)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register range = {
+		.range = { (uintptr_t)p, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd < 0 && errno == ENOSYS)
+		return -1;
+	CHECK(fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &range));
+	return fd;
+}
+
+/*
+ * A write whose first packet is there and whose second waits for its page, when the
+ * region changes as FLAGS say, so that it would not be allowed any more: it is not
+ * done when the page comes.
+ */
+static void changed_meanwhile(int flags, struct ibv_pd *pd)
+{
+	uint8_t *p = pages(2, 0);
+	struct ibv_mr *mr = unpinned(&b, p, 2 * PAGE);
+	struct uffdio_zeropage zero = { .range = { (uintptr_t)p + PAGE, PAGE } };
+	struct ibv_sge sge = { (uintptr_t)a.buf, 1024 + 16, a.mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.rdma = { (uintptr_t)p + PAGE - 1024, mr->rkey },
+	};
+	volatile uint8_t *first = p + PAGE - 1;
+	double end = deadline(20);
+	int fd, result, access = 0;
+
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
+	memset(a.buf, 0x61, sge.length);
+	*first = 0;
+	fd = guard(p + PAGE);
+	if (fd < 0) {
+		CHECK(!ibv_dereg_mr(mr) && !munmap(p, 2 * PAGE));
+		return;
+	}
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	while (!*first)
+		CHECK(!is_past(end));
+	CHECK(!ibv_rereg_mr(mr, flags, pd, NULL, 0, access));
+	CHECK(!ioctl(fd, UFFDIO_ZEROPAGE, &zero));
+	result = status(a.cq);
+	CHECK(result == IBV_WC_REM_ACCESS_ERR || result == IBV_WC_RETRY_EXC_ERR);
+	CHECK(p[PAGE] == 0);
+	renew();
+	/* The rest is as before. */
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)p, mr->rkey, 8) == IBV_WC_SUCCESS);
+	CHECK(!ibv_dereg_mr(mr) && !close(fd) && !munmap(p, 2 * PAGE));
+}
+
+static void on_demand_reregister(void)
+{
+	const int reading = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
+	uint8_t *p = pages(1, 0);
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+
+	make_pair();
+	pd = ibv_alloc_pd(b.ctx);
+	mr = ibv_reg_mr(b.pd, p, PAGE, reading);
+	CHECK(pd && mr);
+	/* More rights, fewer, another domain. */
+	refused(p, (uintptr_t)p, mr->rkey, 1);
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			    ALL | IBV_ACCESS_ON_DEMAND));
+	a.buf[0] = 0x18;
+	CHECK(write_by((uintptr_t)p, mr->rkey, 1) == IBV_WC_SUCCESS && p[0] == 0x18);
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, reading));
+	refused(p, (uintptr_t)p, mr->rkey, 1);
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)p, mr->rkey, 1) == IBV_WC_SUCCESS);
+	CHECK(!ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0));
+	CHECK(remote(IBV_WR_RDMA_READ, (uintptr_t)p, mr->rkey, 1) == IBV_WC_REM_ACCESS_ERR);
+	renew();
+	CHECK(!ibv_dereg_mr(mr) && !munmap(p, PAGE));
+	changed_meanwhile(IBV_REREG_MR_CHANGE_ACCESS, NULL);
+	changed_meanwhile(IBV_REREG_MR_CHANGE_PD, pd);
+	CHECK(!ibv_dealloc_pd(pd));
+	free_pair();
+}
+
 static void on_demand_implicit(void)
 {
 	struct ibv_mr *mr;
@@ -730,6 +823,7 @@ static const struct check_case cases[] = {
 	{ "device_memory", device_memory },
 	{ "flush_and_atomic_write", flush_and_atomic_write },
 	{ "on_demand", on_demand },
+	{ "on_demand_reregister", on_demand_reregister },
 	{ "on_demand_implicit", on_demand_implicit },
 	{ "on_demand_advice", on_demand_advice },
 	{ NULL, NULL },

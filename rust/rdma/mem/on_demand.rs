@@ -67,7 +67,7 @@ impl Drop for AddressSpace {
 
 #[pin_data]
 struct Inner {
-    space: AddressSpace,
+    space: Arc<AddressSpace>,
     start: u64,
     length: u64,
     writable: bool,
@@ -86,7 +86,17 @@ impl OnDemand {
         // SAFETY: Process context.
         let space = NonNull::new(unsafe { bindings::xrdma_mm_grab() }).ok_or(EINVAL)?;
         // INVARIANT: Just counted.
-        let space = AddressSpace(space.cast());
+        let space = Arc::new(AddressSpace(space.cast()), GFP_ACCOUNT)?;
+        Self::of(space, start, length, writable)
+    }
+
+    /// The same range of the same process once more, to be written if `writable`: the end of one is not
+    /// that of the other. Process context.
+    pub fn again(&self, writable: bool) -> Result<Self> {
+        Self::of(self.0.space.clone(), self.0.start, self.0.length, writable)
+    }
+
+    fn of(space: Arc<AddressSpace>, start: u64, length: u64, writable: bool) -> Result<Self> {
         Ok(Self(Arc::pin_init(
             try_pin_init!(Inner {
                 space,

@@ -504,7 +504,8 @@ fn check_access(flags: u32) -> Result<u32> {
 
 /// `ibv_rereg_mr`: other memory, rights, protection domain, or several of them. The keys stay. EBUSY
 /// while windows are bound; EINVAL for a change between pinned and on-demand memory; errors of
-/// [`reg_user`]. The region is as before then.
+/// [`reg_user`]. The region is as before then. Otherwise an access to on-demand memory that is under way
+/// ends with a fault, whatever changes.
 pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     let tables = tables::tables()?;
     let number = mr.data().number();
@@ -520,6 +521,7 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND {
         return Err(EINVAL);
     }
+    let gets_writable = access::is_writing(access) && !fixed.memory.is_writable();
     let other = match &change.memory {
         Some(region) => {
             let region = UserRegion { access, ..*region };
@@ -527,7 +529,7 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
             Some((region, iova))
         }
         // What was pinned to be read must be pinned again to be written.
-        None if access::is_writing(access) && !fixed.memory.is_writable() => Some((
+        None if gets_writable && access & access::ON_DEMAND == 0 => Some((
             UserRegion {
                 start: fixed.start,
                 length: fixed.length,
@@ -545,7 +547,18 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
             region.length,
             iova,
         ),
-        None => (fixed.memory.clone(), fixed.start, fixed.length, fixed.iova),
+        None => {
+            let memory = match &*fixed.memory {
+                // An access that the old rights allowed may be waiting for its pages, for long: it is
+                // not to happen after this, so the two do not share what ends it.
+                Memory::OnDemand(memory) => {
+                    let again = memory.again(access::is_writing(access))?;
+                    Arc::new(Memory::OnDemand(again), GFP_ACCOUNT)?
+                }
+                _ => fixed.memory.clone(),
+            };
+            (memory, fixed.start, fixed.length, fixed.iova)
+        }
     };
     let new = Ref::new(
         WireMr {
@@ -566,7 +579,6 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
         GFP_ACCOUNT,
     )?;
     old.close_windows()?;
-    let is_other = start != fixed.start || length != fixed.length || iova != fixed.iova;
     if access & access::ON_DEMAND != 0 {
         change
             .owner
@@ -574,9 +586,7 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
             .prepare_to_sleep(&change.owner.device().data().wire);
     }
     let replaced = tables.mrs.replace(number, new);
-    if is_other {
-        old.revoke();
-    }
+    old.revoke();
     drop(old);
     if let Some(old) = replaced {
         Ref::retire(old);
