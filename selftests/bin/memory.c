@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "datagrams.h"
 #include "ends.h"
 #include "xrcpair.h"
 
@@ -655,12 +656,12 @@ static void on_demand(void)
 	free_pair();
 }
 
-/* Has accesses to the page at P wait; -1 on kernels without userfaultfd. */
-static int guard(uint8_t *p)
+/* Has accesses to N pages at P wait; -1 on kernels without userfaultfd. */
+static int guard(uint8_t *p, size_t n)
 {
 	struct uffdio_api api = { .api = UFFD_API };
 	struct uffdio_register range = {
-		.range = { (uintptr_t)p, PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
+		.range = { (uintptr_t)p, n * PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
 	};
 	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
 
@@ -694,7 +695,7 @@ static void changed_meanwhile(int flags, struct ibv_pd *pd)
 		access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
 	memset(a.buf, 0x61, sge.length);
 	*first = 0;
-	fd = guard(p + PAGE);
+	fd = guard(p + PAGE, 1);
 	if (fd < 0) {
 		CHECK(!ibv_dereg_mr(mr) && !munmap(p, 2 * PAGE));
 		return;
@@ -741,6 +742,65 @@ static void on_demand_reregister(void)
 	changed_meanwhile(IBV_REREG_MR_CHANGE_ACCESS, NULL);
 	changed_meanwhile(IBV_REREG_MR_CHANGE_PD, pd);
 	CHECK(!ibv_dealloc_pd(pd));
+	free_pair();
+}
+
+/*
+ * Datagrams whose receives wait for pages that do not come, each for seconds: those
+ * that wait for their turn do not wait for memory when the queue pair is in error.
+ */
+static void on_demand_datagrams(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	uint8_t *p = pages(DATAGRAMS, 0);
+	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1 };
+	int fd = guard(p, DATAGRAMS), i, waited = 1, flushed = 0;
+	struct ibv_qp *from, *qp;
+	struct ibv_ah *ah;
+	struct ibv_mr *mr;
+
+	if (fd < 0) {
+		munmap(p, DATAGRAMS * PAGE);
+		return;
+	}
+	make_pair();
+	mr = unpinned(&b, p, DATAGRAMS * PAGE);
+	from = datagram_qp(a.pd, a.cq);
+	qp = datagram_qp(b.pd, b.cq);
+	to.grh.dgid = b.gid;
+	to.grh.sgid_index = a.gid_index;
+	to.grh.hop_limit = 8;
+	ah = ibv_create_ah(a.pd, &to);
+	CHECK(ah);
+	for (i = 0; i < DATAGRAMS; i++) {
+		struct ibv_sge sge = { (uintptr_t)p + i * PAGE, PAGE, mr->lkey };
+		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		CHECK(!ibv_post_recv(qp, &wr, &bad));
+	}
+	for (i = 0; i < DATAGRAMS; i++) {
+		struct ibv_sge sge = { (uintptr_t)a.buf, 16, a.mr->lkey };
+		struct ibv_send_wr wr = {
+			.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.ud = { .ah = ah, .remote_qpn = qp->qp_num, .remote_qkey = QKEY },
+		}, *bad;
+
+		CHECK(!ibv_post_send(from, &wr, &bad));
+		CHECK(status(a.cq) == IBV_WC_SUCCESS);
+	}
+	CHECK(status(b.cq) == IBV_WC_LOC_PROT_ERR);
+	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	for (i = 1; i < DATAGRAMS; i++) {
+		if (status(b.cq) == IBV_WC_WR_FLUSH_ERR)
+			flushed++;
+		else
+			waited++;
+	}
+	CHECK(flushed > 0 && waited + flushed == DATAGRAMS);
+	CHECK(!ibv_destroy_ah(ah) && !ibv_destroy_qp(from) && !ibv_destroy_qp(qp));
+	CHECK(!ibv_dereg_mr(mr) && !close(fd));
+	munmap(p, DATAGRAMS * PAGE);
 	free_pair();
 }
 
@@ -824,6 +884,7 @@ static const struct check_case cases[] = {
 	{ "flush_and_atomic_write", flush_and_atomic_write },
 	{ "on_demand", on_demand },
 	{ "on_demand_reregister", on_demand_reregister },
+	{ "on_demand_datagrams", on_demand_datagrams },
 	{ "on_demand_implicit", on_demand_implicit },
 	{ "on_demand_advice", on_demand_advice },
 	{ NULL, NULL },

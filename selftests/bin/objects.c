@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 
+#include "datagrams.h"
 #include "devices.h"
 
 struct node {
@@ -209,28 +210,6 @@ static void imported(void)
 	CHECK(!ibv_import_device(0));
 }
 
-#define QKEY 0x11111111
-#define GRH 40
-
-static struct ibv_qp *datagrams(struct node *n)
-{
-	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_UD, .send_cq = n->cq, .recv_cq = n->cq,
-		.cap = { 16, 16, 1, 1, 0 },
-	};
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
-	struct ibv_qp *qp = ibv_create_qp(n->pd, &init);
-
-	CHECK(qp);
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     IBV_QP_QKEY));
-	attr.qp_state = IBV_QPS_RTR;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
-	attr.qp_state = IBV_QPS_RTS;
-	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
-	return qp;
-}
-
 static void expect_datagram(struct node *n, struct ibv_qp *qp)
 {
 	struct ibv_sge sge = { (uintptr_t)n->buf, 256, n->mr->lkey };
@@ -294,10 +273,10 @@ static void multicast(void)
 
 	open_node(&a, 0);
 	open_node(&b, 1);
-	sender = datagrams(&a);
-	outsider = datagrams(&b);
+	sender = datagram_qp(a.pd, a.cq);
+	outsider = datagram_qp(b.pd, b.cq);
 	for (i = 0; i < 3; i++)
-		member[i] = datagrams(&b);
+		member[i] = datagram_qp(b.pd, b.cq);
 	group_of(&a, &group, 17);
 	group_of(&a, &other, 18);
 	for (i = 0; i < 3; i++) {

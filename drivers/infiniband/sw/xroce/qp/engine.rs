@@ -288,15 +288,22 @@ fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
     matches!(kick, Kick::Again)
 }
 
-/// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take. True
-/// when some are left for another run.
+/// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take, and
+/// no more once the state of the queue pair changes: each may have to wait for memory that is not pinned,
+/// for seconds, and whoever resets or destroys the queue pair waits for the run. True when some are left
+/// for another run, which sees the new state.
 pub(crate) fn take_packets(
     qp: &WireQp,
     backlog: &Backlog,
     packet: Option<RxSkb>,
     mut f: impl FnMut(&RxSkb),
 ) -> bool {
+    let state = qp.state();
     for _ in 0..BACKLOG_BURST {
+        let now = qp.state();
+        if now != state || now == QpState::Reset {
+            break;
+        }
         match backlog.pop() {
             Some(skb) => f(&skb),
             None => {

@@ -213,7 +213,14 @@ impl RecvSide {
     /// Sends the READ responses of one run. True when some are left.
     fn burst(&mut self, qp: &WireQp, now: u64) -> bool {
         let mut budget = Budget::new();
-        while let Some(response) = self.responder.poll_response(now) {
+        loop {
+            // As for packets that come in.
+            if qp.state() == QpState::Reset {
+                return true;
+            }
+            let Some(response) = self.responder.poll_response(now) else {
+                return false;
+            };
             match self.build(qp, &response) {
                 Ok(skb) => {
                     self.io.replies.push(skb);
@@ -238,7 +245,6 @@ impl RecvSide {
                 return true;
             }
         }
-        false
     }
 
     fn build(&mut self, qp: &WireQp, response: &Response) -> Result<TxSkb, BuildError> {
