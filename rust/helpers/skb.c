@@ -116,6 +116,8 @@ void xrdma_rx_detach(struct sk_buff *skb)
 		link->vlan = 0xffff;
 	skb->dev = NULL;
 	skb_dst_drop(skb);
+	/* IPsec states and what a bridge knows of a packet, its device included. */
+	skb_ext_reset(skb);
 	skb_orphan(skb);
 }
 
