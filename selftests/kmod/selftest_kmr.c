@@ -218,6 +218,16 @@ static void fast_registration(struct ground *g)
 	memset(g->to, 0, LENGTH);
 	EXPECT(write_to(g, mr->iova, mr->rkey) == IB_WC_REM_ACCESS_ERR && untouched(g));
 
+	/* What peers have no right to stays registered. */
+	EXPECT(!reconnect(g));
+	EXPECT(map(g, mr) == PAGES);
+	EXPECT(reg(g, g->b, mr, IB_ACCESS_LOCAL_WRITE) == IB_WC_SUCCESS);
+	EXPECT(send_inv(g, mr->rkey) == IB_WC_REM_ACCESS_ERR);
+	EXPECT(!reconnect(g));
+	EXPECT(reg(g, g->b, mr, IB_ACCESS_LOCAL_WRITE) == IB_WC_MW_BIND_ERR);
+	EXPECT(!reconnect(g));
+	EXPECT(invalidate(g, g->b, mr->rkey) == IB_WC_SUCCESS);
+
 	/* Rights are those of the registration. */
 	EXPECT(!reconnect(g));
 	EXPECT(map(g, mr) == PAGES);

@@ -316,14 +316,17 @@ pub(crate) fn flush(
 
 /// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It may
 /// be closed already. A wrong key is looked at only, since closing disturbs those who have the right
-/// one.
-fn invalidate_fast(key: u32, pd: u64) -> Result<(), Fault> {
+/// one. By a peer's request, `by_peer`, only what peers have a right to: no other region has a key for
+/// them, so they could have guessed it only.
+fn invalidate_fast(key: u32, pd: u64, by_peer: bool) -> Result<(), Fault> {
+    const REMOTE: u32 = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC;
+    let fits = |r: &Fast| r.key == key && (!by_peer || r.access & REMOTE != 0);
     tables::get()
         .and_then(|tables| {
             tables.mrs.with(key >> 8, |mr| match &mr.kind {
-                Region::Fast(fast) if mr.pd == pd && fast.read(|r| r.key == key) != Some(false) => {
+                Region::Fast(fast) if mr.pd == pd && fast.read(fits) != Some(false) => {
                     fast.write(|r, open| {
-                        if r.key == key {
+                        if fits(r) {
                             (false, Ok(()))
                         } else {
                             (open, Err(Fault))
@@ -342,7 +345,7 @@ pub(crate) fn local_invalidate(qp: &WireQp, key: u32) -> Result<(), WcStatus> {
     if mw::is_window(key) {
         mw::invalidate(qp, key)
     } else {
-        invalidate_fast(key, qp.pd)
+        invalidate_fast(key, qp.pd, false)
     }
     .map_err(|_| WcStatus::MwBindErr)
 }
@@ -352,7 +355,7 @@ pub(crate) fn remote_invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
     if mw::is_window(rkey) {
         mw::invalidate(qp, rkey)
     } else {
-        invalidate_fast(rkey, qp.pd)
+        invalidate_fast(rkey, qp.pd, true)
     }
 }
 
