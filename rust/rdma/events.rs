@@ -231,7 +231,7 @@ impl CqHandle {
             tracker <- AtomicTracker::new(),
         });
         // INVARIANT: By contract.
-        Ok(Self(Arc::pin_init(init, GFP_KERNEL)?))
+        Ok(Self(Arc::pin_init(init, GFP_KERNEL_ACCOUNT)?))
     }
 
     /// The queue was created: events may pass.
@@ -396,7 +396,7 @@ impl QpHandle {
             work <- new_work!("QpCell::work"),
         });
         // INVARIANT: By contract.
-        Ok(Self(Arc::pin_init(init, GFP_KERNEL)?))
+        Ok(Self(Arc::pin_init(init, GFP_KERNEL_ACCOUNT)?))
     }
 
     /// The user knows the queue pair: events may pass. In the reset state there are none, so the
@@ -481,7 +481,7 @@ impl SrqHandle {
     /// [`SrqHandle::revoke`] must be called before ib_core frees `srq`.
     pub(crate) unsafe fn new(srq: *mut bindings::ib_srq) -> Result<Self> {
         // INVARIANT: By contract.
-        Ok(Self(Arc::pin_init(Cell::new(srq), GFP_KERNEL)?))
+        Ok(Self(Arc::pin_init(Cell::new(srq), GFP_KERNEL_ACCOUNT)?))
     }
 
     /// The queue was created: events may pass.

@@ -69,7 +69,7 @@ impl Offsets {
                     entries: KVec::new(),
                 }),
             }),
-            GFP_KERNEL,
+            GFP_KERNEL_ACCOUNT,
         )
     }
 
@@ -102,7 +102,7 @@ impl Offsets {
         )?;
         let mut inner = this.inner.lock();
         let context = inner.context.ok_or(ENODEV)?;
-        make_room(&mut inner.entries, GFP_KERNEL)?;
+        make_room(&mut inner.entries, GFP_KERNEL_ACCOUNT)?;
         let entry = NonNull::from(KBox::leak(entry));
         // SAFETY: `context` is set, so the context exists. `entry` is ours and pinned on the heap;
         // ib_core initialises its part and keeps it until `mmap_free`.

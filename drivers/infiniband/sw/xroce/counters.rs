@@ -25,7 +25,7 @@ counters! {
     SentPackets = c"sent_pkts",
     /// Bytes of payload in them.
     SentBytes = c"sent_bytes",
-    /// Packets that passed all checks.
+    /// Packets that were handed to a queue pair, which may refuse them still, for their addresses.
     ReceivedPackets = c"rcvd_pkts",
     /// Bytes of UDP payload in them.
     ReceivedBytes = c"rcvd_bytes",

@@ -362,7 +362,7 @@ impl MappingCell {
     fn new(mapping: Option<RingMapping>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(MappingCell { mapping <- kernel::new_mutex!(mapping) }),
-            GFP_KERNEL,
+            GFP_ACCOUNT,
         )
     }
 }
