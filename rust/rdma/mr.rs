@@ -115,7 +115,7 @@ impl<'a, P: Provider> SgList<'a, P> {
     ///
     /// `sg` must be a list of `count` elements, mapped for the device of `mr`, whose pages the user
     /// keeps until it invalidates or frees the region; `offset` is null or lent. The user does not
-    /// map the same region twice at a time.
+    /// map the same region twice at a time. The provider that gets it uses the pages no longer.
     pub(crate) unsafe fn new(
         mr: &'a Mr<P>,
         sg: *mut kernel::bindings::scatterlist,
@@ -132,7 +132,8 @@ impl<'a, P: Provider> SgList<'a, P> {
 
     /// Puts the pages of the list, as far as they fit, into `pages` instead of what was there, and
     /// returns how many elements fit. The address and length that ib_core knows the region by are
-    /// set. Any context.
+    /// set. `pages` must not be used any more when the region's invalidation completes or it is freed:
+    /// see [`KernelAddr`](crate::mem::KernelAddr). Any context.
     pub fn collect(self, pages: &mut PageList) -> Result<u32> {
         pages.clear();
         let raw = self.mr.as_raw();

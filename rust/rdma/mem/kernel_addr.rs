@@ -10,9 +10,13 @@ use crate::bindings;
 /// One piece of kernel memory: what an element of a kernel user's scatter list names, on a device
 /// whose DMA addresses are kernel addresses (`CONFIG_INFINIBAND_VIRT_DMA`).
 ///
+/// Not bound by a lifetime: it waits in queues as long as the request does. That it is not used longer is
+/// up to the provider, in whose hands it is; of all that this crate exports only this memory and that of
+/// a [`PageList`](super::PageList) depend on such a promise of safe code.
+///
 /// # Invariants
 ///
-/// The bytes may be read and written as long as the value is in use.
+/// The bytes may be read and written as long as the value is in use, if the provider uses it as above.
 #[derive(Clone, Copy)]
 pub struct KernelAddr {
     addr: u64,
@@ -25,8 +29,8 @@ impl KernelAddr {
     /// # Safety
     ///
     /// A kernel user has passed this range to the device and keeps it until the work request that
-    /// names it is done with; the value is not used longer. Kernel users vouch for the direction:
-    /// nothing is written to what a work request sends.
+    /// names it completes. The value goes to the provider only, which does not use it longer, and does
+    /// not write to what a work request sends.
     pub unsafe fn new(addr: u64, length: usize) -> Self {
         // INVARIANT: By the safety requirement.
         Self {
