@@ -99,19 +99,6 @@ int xrdma_ib_link_read(struct ib_device *dev, u32 port,
 	return ret;
 }
 
-/* The reference that a look-up by GID takes is of no use to the caller. */
-bool xrdma_ib_has_gid(struct ib_device *dev, u32 port, const u8 *gid)
-{
-	const struct ib_gid_attr *attr;
-
-	attr = rdma_find_gid_by_port(dev, (const union ib_gid *)gid,
-				     IB_GID_TYPE_ROCE_UDP_ENCAP, port, NULL);
-	if (IS_ERR(attr))
-		return false;
-	rdma_put_gid_attr(attr);
-	return true;
-}
-
 /* The net device of a GID is an RCU pointer that may be reset at any time. */
 void xrdma_ib_gid_read(const struct ib_gid_attr *attr,
 		       struct xrdma_ib_gid_info *info)

@@ -52,7 +52,6 @@ void xrdma_ib_setup_device(struct ib_device *dev, struct net_device *netdev,
 int xrdma_ib_link_read(struct ib_device *dev, u32 port,
 		       struct xrdma_ib_link *link);
 bool xrdma_ib_port_active(struct ib_device *dev, u32 port);
-bool xrdma_ib_has_gid(struct ib_device *dev, u32 port, const u8 *gid);
 void xrdma_ib_gid_read(const struct ib_gid_attr *attr,
 		       struct xrdma_ib_gid_info *info);
 u16 xrdma_ib_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Network devices, their notifier and network namespaces. */
 #include <linux/etherdevice.h>
-#include <linux/if_vlan.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
@@ -44,18 +43,6 @@ bool xrdma_netdev_has_carrier(const struct net_device *dev)
 	return netif_carrier_ok(dev);
 }
 
-/* As above. */
-bool xrdma_netdev_is_vlan(const struct net_device *dev)
-{
-	return is_vlan_dev(dev);
-}
-
-/* As above. */
-bool xrdma_netdev_is_loopback(const struct net_device *dev)
-{
-	return dev->flags & IFF_LOOPBACK;
-}
-
 /* As above. Devices without an Ethernet address give zeroes. */
 void xrdma_netdev_mac(const struct net_device *dev, __u8 mac[6])
 {
@@ -65,18 +52,10 @@ void xrdma_netdev_mac(const struct net_device *dev, __u8 mac[6])
 		eth_zero_addr(mac);
 }
 
-/* dev_net() is inline, and the namespace may change while we look. */
-__u64 xrdma_netdev_net_cookie(const struct net_device *dev)
-{
-	u64 cookie;
-
-	rcu_read_lock();
-	cookie = dev_net_rcu(dev)->net_cookie;
-	rcu_read_unlock();
-	return cookie;
-}
-
-/* As above; NULL when the namespace is going away. */
+/*
+ * dev_net() is inline, and the namespace may change while we look. NULL when it is
+ * going away.
+ */
 struct net *xrdma_netdev_net_get(const struct net_device *dev)
 {
 	struct net *net;

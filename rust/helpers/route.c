@@ -143,17 +143,6 @@ bool xrdma_route_valid(const struct xrdma_route *r)
 	return valid;
 }
 
-/* dst_mtu() is inline. IP packet size in bytes; 0 without a route. */
-__u32 xrdma_route_mtu(const struct xrdma_route *r)
-{
-	u32 mtu;
-
-	rcu_read_lock();
-	mtu = r->dst ? dst_mtu(r->dst) : 0;
-	rcu_read_unlock();
-	return mtu;
-}
-
 /*
  * The UDP checksum stays zero: RoCEv2 has its own, and IPv6 tunnels may
  * (RFC 6935).

@@ -190,10 +190,7 @@ __u32 xrdma_netdev_mtu(const struct net_device *dev);
 __u32 xrdma_netdev_ifindex(const struct net_device *dev);
 bool xrdma_netdev_is_up(const struct net_device *dev);
 bool xrdma_netdev_has_carrier(const struct net_device *dev);
-bool xrdma_netdev_is_vlan(const struct net_device *dev);
-bool xrdma_netdev_is_loopback(const struct net_device *dev);
 void xrdma_netdev_mac(const struct net_device *dev, __u8 mac[6]);
-__u64 xrdma_netdev_net_cookie(const struct net_device *dev);
 struct net *xrdma_netdev_net_get(const struct net_device *dev);
 __u64 xrdma_net_cookie(const struct net *net);
 struct net *xrdma_net_get(struct net *net);
@@ -210,11 +207,8 @@ void xrdma_notifier_unregister(struct xrdma_notifier *n);
  * @ip: first byte of the IP header; the UDP header follows it directly.
  * @payload: first byte of the UDP payload; linear.
  * @payload_len: bytes of UDP payload.
- * @flow_label: IPv6 flow label; 0 for IPv4.
- * @sport: UDP source port, host order.
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
- * @ttl: IPv4 time to live or IPv6 hop limit.
  */
 struct xrdma_rx_info {
 	__u8 src[16];
@@ -222,11 +216,8 @@ struct xrdma_rx_info {
 	const __u8 *ip;
 	const __u8 *payload;
 	__u32 payload_len;
-	__u32 flow_label;
-	__u16 sport;
 	__u8 ip_len;
 	__u8 tos;
-	__u8 ttl;
 };
 
 /**
@@ -250,7 +241,6 @@ struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive
 				       int *error);
 void xrdma_tunnel_close(struct xrdma_tunnel *t);
 void xrdma_tunnel_put(struct xrdma_tunnel *t);
-bool xrdma_tunnel_alive(const struct xrdma_tunnel *t);
 __u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t);
 __u64 xrdma_tunnel_tx_bytes(struct xrdma_tunnel *t);
 
@@ -346,7 +336,6 @@ struct xrdma_tx_list {
 int xrdma_route_resolve(struct xrdma_tunnel *t, struct xrdma_route *r);
 void xrdma_route_release(struct xrdma_route *r);
 bool xrdma_route_valid(const struct xrdma_route *r);
-__u32 xrdma_route_mtu(const struct xrdma_route *r);
 bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
 		    struct xrdma_tx *tx);
 void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb);

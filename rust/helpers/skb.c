@@ -66,8 +66,6 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 		ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)info->src);
 		ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)info->dst);
 		info->tos = ip->tos;
-		info->ttl = ip->ttl;
-		info->flow_label = 0;
 	} else if (skb->protocol == htons(ETH_P_IPV6)) {
 		const struct ipv6hdr *ip = ipv6_hdr(skb);
 
@@ -75,8 +73,6 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 		memcpy(info->src, &ip->saddr, sizeof(info->src));
 		memcpy(info->dst, &ip->daddr, sizeof(info->dst));
 		info->tos = ipv6_get_dsfield(ip);
-		info->ttl = ip->hop_limit;
-		info->flow_label = ntohl(ip6_flowlabel(ip));
 	} else {
 		/* UDP has no other. */
 		info->payload = NULL;
@@ -88,7 +84,6 @@ bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
 	    len > skb->len)
 		return false;
 	info->payload_len = len - sizeof(*udp);
-	info->sport = ntohs(udp->source);
 	return true;
 }
 

@@ -207,12 +207,6 @@ void xrdma_tunnel_put(struct xrdma_tunnel *t)
 		kfree(t);
 }
 
-/* A look that may be out of date when it returns. */
-bool xrdma_tunnel_alive(const struct xrdma_tunnel *t)
-{
-	return rcu_access_pointer(t->sk4);
-}
-
 /* So that Rust need not know the layout. */
 __u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t)
 {

@@ -119,12 +119,6 @@ impl IbDevice {
         }
     }
 
-    /// Tells whether `gid` is a RoCEv2 address of `port` now. Any context.
-    pub fn has_gid(&self, port: u32, gid: &[u8; 16]) -> bool {
-        // SAFETY: `self` is a device that exists, `gid` 16 readable bytes.
-        unsafe { bindings::xrdma_ib_has_gid(self.as_raw(), port, gid.as_ptr()) }
-    }
-
     /// Makes the net device of port 1 a member of the IP multicast group `gid`, once more. Takes the
     /// RTNL. `ENODEV` when the net device has no addresses of that kind any more.
     pub fn join_group(&self, gid: &[u8; 16]) -> Result {
@@ -136,17 +130,6 @@ impl IbDevice {
     pub fn leave_group(&self, gid: &[u8; 16]) {
         // SAFETY: As above. It fails only when the net device is gone, and the group with it.
         unsafe { bindings::xrdma_ib_group(self.as_raw(), PORTS, gid.as_ptr(), false) };
-    }
-
-    /// Tells every user of the device that it is lost (`IB_EVENT_DEVICE_FATAL`). Any context.
-    pub fn dispatch_fatal(&self) {
-        let event = bindings::ib_event {
-            device: self.as_raw(),
-            event: bindings::ib_event_type_IB_EVENT_DEVICE_FATAL,
-            ..Default::default()
-        };
-        // SAFETY: ib_core copies the event and checks that the device is registered.
-        unsafe { bindings::ib_dispatch_event(&event) };
     }
 }
 

@@ -11,12 +11,6 @@ pub struct GidAddr(
 );
 
 impl GidAddr {
-    /// An IPv4 address, network order.
-    pub const fn from_v4(v4: [u8; 4]) -> Self {
-        let [a, b, c, d] = v4;
-        Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
-    }
-
     /// The IPv4 address, network order, if it is one.
     pub const fn v4(&self) -> Option<[u8; 4]> {
         match self.0 {
@@ -31,13 +25,6 @@ impl GidAddr {
         self.v4().is_some()
     }
 
-    /// Whether it is an IPv6 address of a link (`fe80::/10`), which means nothing without an
-    /// interface.
-    pub const fn is_link_local(&self) -> bool {
-        let [a, b, ..] = self.0;
-        a == 0xfe && b & 0xc0 == 0x80
-    }
-
     /// Whether it is a multicast address.
     pub const fn is_multicast(&self) -> bool {
         match self.v4() {
@@ -47,15 +34,6 @@ impl GidAddr {
                 a == 0xff
             }
         }
-    }
-
-    /// Whether it is no address: all zero, in either family.
-    pub const fn is_unspecified(&self) -> bool {
-        matches!(self.0, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _, _, 0, 0, 0, 0])
-            && matches!(
-                self.0,
-                [.., 0, 0, _, _, _, _] | [.., 0xff, 0xff, _, _, _, _]
-            )
     }
 }
 

@@ -8,22 +8,16 @@ use core::ptr::NonNull;
 use kernel::{
     error::from_err_ptr,
     prelude::*,
-    sync::aref::{
-        ARef,
-        AlwaysRefCounted, //
-    },
+    sync::aref::AlwaysRefCounted,
     types::Opaque, //
 };
 
-use super::{
-    Namespace,
-    NamespaceId, //
-};
+use super::Namespace;
 use crate::bindings;
 
 /// A network device, `struct net_device`.
 ///
-/// An [`ARef`] to it delays the end of the device's unregistration: who keeps one drops it when
+/// An [`ARef`](kernel::sync::aref::ARef) to it delays the end of the device's unregistration: who keeps one drops it when
 /// [`NetdevEvent::Unregister`] comes.
 ///
 /// Values may change at any time unless the caller holds RTNL.
@@ -65,11 +59,6 @@ impl NetDev {
         self.0.get()
     }
 
-    /// Takes a reference.
-    pub fn hold(&self) -> ARef<Self> {
-        self.into()
-    }
-
     /// Bytes of an IP packet.
     pub fn mtu(&self) -> u32 {
         // SAFETY: `self` is a valid device.
@@ -99,18 +88,6 @@ impl NetDev {
         self.is_up() && self.has_carrier()
     }
 
-    /// Whether it is an 802.1Q child of another device.
-    pub fn is_vlan(&self) -> bool {
-        // SAFETY: `self` is a valid device.
-        unsafe { bindings::xrdma_netdev_is_vlan(self.as_raw()) }
-    }
-
-    /// Whether it is a loopback device.
-    pub fn is_loopback(&self) -> bool {
-        // SAFETY: `self` is a valid device.
-        unsafe { bindings::xrdma_netdev_is_loopback(self.as_raw()) }
-    }
-
     /// The MAC address; zeroes when it has none.
     pub fn mac(&self) -> [u8; 6] {
         let mut mac = [0; 6];
@@ -119,13 +96,7 @@ impl NetDev {
         mac
     }
 
-    /// The namespace it is in at this moment.
-    pub fn namespace_id(&self) -> NamespaceId {
-        // SAFETY: `self` is a valid device.
-        NamespaceId(unsafe { bindings::xrdma_netdev_net_cookie(self.as_raw()) })
-    }
-
-    /// As [`namespace_id`](Self::namespace_id), with a reference; `None` when it is going away.
+    /// The namespace it is in at this moment; `None` when that is going away.
     pub fn namespace(&self) -> Option<Namespace> {
         // SAFETY: `self` is a valid device; the call returns a reference that is ours, or null.
         unsafe { Namespace::from_owned(bindings::xrdma_netdev_net_get(self.as_raw())) }

@@ -82,20 +82,6 @@ impl Route {
         Ok(route)
     }
 
-    /// The flow.
-    pub fn flow(&self) -> Flow {
-        let f = &self.raw.flow;
-        Flow {
-            src: GidAddr(f.src),
-            dst: GidAddr(f.dst),
-            sport: f.sport,
-            tos: f.tos,
-            hop_limit: f.hop_limit,
-            flow_label: f.flow_label,
-            oif: f.oif,
-        }
-    }
-
     /// The tunnel it sends by.
     pub fn tunnel(&self) -> &Tunnel {
         &self.tunnel
@@ -137,12 +123,6 @@ impl Route {
     pub fn set_ecn(&mut self, ecn: u8) {
         let tos = &mut self.raw.flow.tos;
         *tos = *tos & !3 | ecn & 3;
-    }
-
-    /// The largest IP packet that passes, bytes; 0 without a route. Larger ones are dropped.
-    pub fn mtu(&self) -> u32 {
-        // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_route_mtu(&self.raw) }
     }
 }
 

@@ -3,7 +3,6 @@
 //! Packets that came in.
 
 use core::{
-    mem::ManuallyDrop,
     ptr::NonNull,
     slice, //
 };
@@ -60,10 +59,6 @@ impl RxSkb {
         Some(Self { skb, info })
     }
 
-    pub(super) fn into_raw(self) -> NonNull<kernel::bindings::sk_buff> {
-        ManuallyDrop::new(self).skb
-    }
-
     pub(super) fn as_raw(&self) -> *mut kernel::bindings::sk_buff {
         self.skb.as_ptr()
     }
@@ -111,28 +106,10 @@ impl RxSkb {
         GidAddr(self.info.dst)
     }
 
-    /// UDP source port.
-    #[inline]
-    pub fn sport(&self) -> u16 {
-        self.info.sport
-    }
-
     /// IPv4 type of service or IPv6 traffic class, ECN included.
     #[inline]
     pub fn tos(&self) -> u8 {
         self.info.tos
-    }
-
-    /// IPv4 time to live or IPv6 hop limit.
-    #[inline]
-    pub fn ttl(&self) -> u8 {
-        self.info.ttl
-    }
-
-    /// IPv6 flow label, 20 bits; 0 for IPv4.
-    #[inline]
-    pub fn flow_label(&self) -> u32 {
-        self.info.flow_label
     }
 
     /// Whether it is an IPv6 packet.
@@ -157,13 +134,6 @@ impl RxSkb {
     pub fn vlan(&self) -> Option<u16> {
         let vlan = self.link().vlan;
         (vlan != 0xffff).then_some(vlan)
-    }
-
-    /// Drops it as a packet that was refused, which drop monitors see; a plain drop is for those that
-    /// were used.
-    pub fn refuse(self) {
-        // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_skb_drop(self.into_raw().as_ptr()) };
     }
 }
 

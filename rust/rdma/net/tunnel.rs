@@ -97,12 +97,6 @@ impl Tunnel {
         NamespaceId(unsafe { bindings::xrdma_tunnel_cookie(self.as_raw()) })
     }
 
-    /// Whether the sockets are open; it may be out of date at once.
-    pub fn is_alive(&self) -> bool {
-        // SAFETY: By the type invariant of `Inner`.
-        unsafe { bindings::xrdma_tunnel_alive(self.as_raw()) }
-    }
-
     /// Memory of the packets that were sent and have not left the queues of the host, bytes. Any
     /// context.
     pub fn tx_in_flight(&self) -> u64 {

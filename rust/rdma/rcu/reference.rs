@@ -118,12 +118,6 @@ impl<T: Send + Sync> Ref<T> {
         })
     }
 
-    /// Whether both are references to the same object.
-    #[inline]
-    pub fn ptr_eq(this: &Self, other: &Self) -> bool {
-        this.ptr == other.ptr
-    }
-
     /// Drops the reference and waits until every RCU reader that was reading when this began is done.
     /// If it was the last reference, `T` is dropped here, before this returns. Process context,
     /// sleeps; a few milliseconds.

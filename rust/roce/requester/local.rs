@@ -141,18 +141,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     pub fn is_local_open(&self) -> bool {
         self.local_slot.is_some()
     }
-
-    /// Whether the next thing to do is the whole of a message, with nothing in
-    /// flight: the moment to choose between wire and same host.
-    #[inline]
-    pub fn is_at_message_start(&self) -> bool {
-        let is_idle = !self.config.service.is_reliable() || self.una == self.max;
-        is_idle && self.sent_packets == 0
-    }
 }
 
 impl SendOp {
     /// Whether the message consumes a receive at the responder.
+    #[cfg(not(kernel))]
     #[inline]
     pub const fn consumes_receive(self) -> bool {
         matches!(

@@ -285,6 +285,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     }
 
     /// Work requests in the queue, whatever became of them so far.
+    #[cfg(not(kernel))]
     #[inline]
     pub fn outstanding(&self) -> usize {
         self.count as usize
@@ -309,6 +310,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     }
 
     /// The next sequence number to assign, for QP queries (`sq_psn`).
+    #[cfg(not(kernel))]
     #[inline]
     pub fn sq_psn(&self) -> Psn {
         self.assign

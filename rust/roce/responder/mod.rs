@@ -216,6 +216,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// Whether requests are executed.
+    #[cfg(not(kernel))]
     pub fn is_ready(&self) -> bool {
         self.state == State::Ready
     }
@@ -229,11 +230,13 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// Whether there is a current receive.
+    #[cfg(not(kernel))]
     pub fn has_receive(&self) -> bool {
         self.receive.is_some()
     }
 
     /// The sequence number expected next, for QP queries (`rq_psn`).
+    #[cfg(not(kernel))]
     pub fn rq_psn(&self) -> Psn {
         self.epsn
     }

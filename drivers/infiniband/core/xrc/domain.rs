@@ -212,11 +212,6 @@ impl<T: Target> Domain<T> {
         Ok(entry.target.clone())
     }
 
-    /// Number of targets.
-    pub fn targets(&self) -> usize {
-        self.inner.lock().count
-    }
-
     /// The last open was closed: ends all targets. No view is left. Process context.
     pub fn close(&self) {
         let mut inner = self.inner.lock();

@@ -228,14 +228,9 @@ pub fn send_local_done(
 }
 
 #[inline(never)]
-pub fn send_state(r: &mut Sender, draining: bool) -> (usize, usize, bool, bool) {
+pub fn send_state(r: &mut Sender, draining: bool) -> (usize, bool) {
     r.set_draining(draining);
-    (
-        r.room(),
-        r.outstanding(),
-        r.has_unsent(),
-        r.is_at_message_start(),
-    )
+    (r.room(), r.has_unsent())
 }
 
 #[inline(never)]
