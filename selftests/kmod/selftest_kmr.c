@@ -268,6 +268,16 @@ static void global_key(struct ground *g)
 	g->pd = pd;
 }
 
+static bool leads_to(struct ib_ah *ah, const union ib_gid *gid, u8 hop_limit)
+{
+	struct rdma_ah_attr attr = {};
+
+	return !rdma_query_ah(ah, &attr) && attr.type == RDMA_AH_ATTR_TYPE_ROCE &&
+	       rdma_ah_get_port_num(&attr) == 1 && attr.grh.sgid_index == gid_index &&
+	       attr.grh.hop_limit == hop_limit &&
+	       !memcmp(&attr.grh.dgid, gid, sizeof(*gid));
+}
+
 static void address_handles(struct ground *g)
 {
 	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_ROCE };
@@ -291,6 +301,14 @@ static void address_handles(struct ground *g)
 		}
 		spin_unlock_irqrestore(&lock, flags);
 	}
+	ah[0] = rdma_create_ah(g->pd, &attr, RDMA_CREATE_AH_SLEEPABLE);
+	EXPECT(!IS_ERR(ah[0]));
+	if (IS_ERR(ah[0]))
+		return;
+	EXPECT(leads_to(ah[0], &gid, 16));
+	rdma_ah_set_grh(&attr, &gid, 0, gid_index, 17, 0);
+	EXPECT(!rdma_modify_ah(ah[0], &attr) && leads_to(ah[0], &gid, 17));
+	rdma_destroy_ah(ah[0], RDMA_DESTROY_AH_SLEEPABLE);
 }
 
 static void on_device(struct ib_device *dev)

@@ -26,7 +26,23 @@ use rdma::uverbs::udata::Udata;
 pub(crate) struct WireAh {
     pd: u64,
     #[pin]
-    path: SpinLockBh<Path>,
+    address: SpinLockBh<Address>,
+}
+
+/// Where it leads.
+struct Address {
+    path: Path,
+    /// As it was asked for, for queries.
+    attr: AhAttr,
+}
+
+impl Address {
+    /// EINVAL without a RoCEv2 source.
+    fn new(attr: &AhAttr) -> Result<Self> {
+        let mut path = Path::default();
+        path.set(address(attr, 0, 0)?);
+        Ok(Address { path, attr: *attr })
+    }
 }
 
 impl WireAh {
@@ -36,8 +52,8 @@ impl WireAh {
         tunnel: &Tunnel,
         f: impl FnOnce(&mut Route) -> R,
     ) -> Result<R> {
-        let mut path = self.path.lock();
-        Ok(f(path.route(tunnel)?))
+        let mut address = self.address.lock();
+        Ok(f(address.path.route(tunnel)?))
     }
 }
 
@@ -53,8 +69,6 @@ pub(crate) fn with<R>(number: u32, pd: u64, f: impl FnOnce(&WireAh) -> R) -> Opt
 pub(crate) struct AhData {
     number: u32,
     wire: Ref<WireAh>,
-    #[allow(dead_code)]
-    attr: AhAttr,
     /// Here and not in `wire`, which goes a grace period later: another handle may take the place
     /// of this one at once.
     _charge: Charge,
@@ -102,10 +116,8 @@ pub(crate) fn create(
     udata: Option<&mut Udata<'_, Xroce>>,
 ) -> Result<AhData> {
     let gfp = if sleepable { GFP_ACCOUNT } else { GFP_ATOMIC };
-    let av = address(attr, 0, 0)?;
+    let address = Address::new(attr)?;
     let charge = Charge::new(&pd.device().data().wire, Kind::Ah)?;
-    let mut path = Path::default();
-    path.set(av);
     let reservation = tables::tables()?.ahs.reserve_with(gfp)?;
     let number = reservation.id();
     if let Some(udata) = udata {
@@ -117,7 +129,7 @@ pub(crate) fn create(
     let wire = Ref::pin_init(
         try_pin_init!(WireAh {
             pd: pd.data().id(),
-            path <- new_spinlock_bh!(path, "xroce ah"),
+            address <- new_spinlock_bh!(address, "xroce ah"),
         }? Error),
         gfp,
     )?;
@@ -125,16 +137,22 @@ pub(crate) fn create(
     Ok(AhData {
         number,
         wire,
-        attr: *attr,
         _charge: charge,
     })
 }
 
 /// `rdma_modify_ah`: another address.
 pub(crate) fn modify(ah: &Ah<Xroce>, attr: &AhAttr) -> Result {
-    let av = address(attr, 0, 0)?;
-    ah.data().wire.path.lock().set(av);
+    let address = Address::new(attr)?;
+    let old = core::mem::replace(&mut *ah.data().wire.address.lock(), address);
+    // With its route, outside the lock.
+    drop(old);
     Ok(())
+}
+
+/// `rdma_query_ah`: the address. Context as for [`modify`].
+pub(crate) fn query(ah: &Ah<Xroce>) -> AhAttr {
+    ah.data().wire.address.lock().attr
 }
 
 /// May run in atomic context.

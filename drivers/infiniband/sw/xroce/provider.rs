@@ -530,6 +530,10 @@ impl Provider for Xroce {
         ah::modify(ah, attr)
     }
 
+    fn query_ah(ah: &Ah<Self>) -> Result<AhAttr> {
+        Ok(ah::query(ah))
+    }
+
     fn destroy_ah(ah: &Ah<Self>) {
         ah::destroy(ah);
     }
