@@ -5,11 +5,13 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{AccessKind, AtomicOp, RemoteAccess, Resource, Responder, ResponderEnv};
+use super::{AtomicOp, Flush, Placement, Resource, Responder, ResponderEnv};
 use crate::opcode::{Family, Operation};
-use crate::wire::Packet;
+use crate::wire::{Feth, Packet};
 use crate::xrc::srqn_of;
 
+/// Placement type bit of FLUSH: be seen by everybody.
+const PLACEMENT_GLOBAL: u8 = 1 << 0;
 /// Placement type bit of FLUSH: reach persistence.
 const PLACEMENT_PERSISTENT: u8 = 1 << 1;
 /// Selectivity level of FLUSH: the whole memory region.
@@ -18,18 +20,26 @@ const LEVEL_REGION: u8 = 1;
 /// What to execute.
 #[derive(Clone, Copy)]
 pub(super) enum Request {
-    Atomic {
-        rkey: u32,
-        va: u64,
-        op: AtomicOp,
-    },
-    Flush {
-        rkey: u32,
-        va: u64,
-        len: u32,
-        placement: u8,
-        level: u8,
-    },
+    Atomic { rkey: u32, va: u64, op: AtomicOp },
+    Flush(Flush),
+}
+
+impl Request {
+    /// A FLUSH of `len` bytes at `va`. One that names no placement is for
+    /// global visibility.
+    pub(super) fn flush(rkey: u32, va: u64, len: u32, feth: Feth) -> Self {
+        let persistent = feth.placement & PLACEMENT_PERSISTENT != 0;
+        Self::Flush(Flush {
+            rkey,
+            va,
+            len,
+            placement: Placement {
+                global: feth.placement & PLACEMENT_GLOBAL != 0 || !persistent,
+                persistent,
+            },
+            whole_region: feth.level == LEVEL_REGION,
+        })
+    }
 }
 
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
@@ -80,13 +90,8 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
         let reth = packet.reth?;
         if let Some(feth) = packet.feth {
-            return packet.payload.is_empty().then_some(Request::Flush {
-                rkey: reth.rkey,
-                va: reth.va,
-                len: reth.len,
-                placement: feth.placement,
-                level: feth.level,
-            });
+            let request = Request::flush(reth.rkey, reth.va, reth.len, feth);
+            return packet.payload.is_empty().then_some(request);
         }
         let bytes: &[u8; 8] = packet.payload.try_into().ok()?;
         (reth.len == 8).then_some(Request::Atomic {
@@ -108,7 +113,10 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 ..
             } => access.remote_write,
             Request::Atomic { .. } => access.remote_atomic,
-            Request::Flush { .. } => access.flush,
+            Request::Flush(Flush { placement, .. }) => {
+                (access.flush_global || !placement.global)
+                    && (access.flush_persistent || !placement.persistent)
+            }
         };
         if is_permitted {
             Ok(())
@@ -126,24 +134,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     ) -> Result<u64, Refused> {
         match *request {
             Request::Atomic { rkey, va, op } => env.atomic(srqn, rkey, va, op),
-            Request::Flush {
-                rkey,
-                va,
-                len,
-                placement,
-                level,
-            } => env
-                .check_remote(&RemoteAccess {
-                    rkey,
-                    va,
-                    len,
-                    kind: AccessKind::Flush {
-                        persistent: placement & PLACEMENT_PERSISTENT != 0,
-                        whole_region: level == LEVEL_REGION,
-                    },
-                    srqn,
-                })
-                .map(|()| 0),
+            Request::Flush(ref flush) => env.flush(srqn, flush).map(|()| 0),
         }
         .map_err(|_| Refused::ACCESS)
     }

@@ -46,8 +46,10 @@ pub struct Access {
     pub remote_read: bool,
     /// Compare-and-swap, fetch-and-add.
     pub remote_atomic: bool,
-    /// FLUSH.
-    pub flush: bool,
+    /// FLUSH to global visibility.
+    pub flush_global: bool,
+    /// FLUSH to persistence.
+    pub flush_persistent: bool,
 }
 
 impl Access {
@@ -56,7 +58,8 @@ impl Access {
         remote_write: true,
         remote_read: true,
         remote_atomic: true,
-        flush: true,
+        flush_global: true,
+        flush_persistent: true,
     };
 }
 

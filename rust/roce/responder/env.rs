@@ -61,13 +61,6 @@ pub enum AccessKind {
     Write,
     /// READ.
     Read,
-    /// FLUSH; the level tells whether it is about the range or the region.
-    Flush {
-        /// The data must reach persistent memory.
-        persistent: bool,
-        /// The whole memory region, whatever the range.
-        whole_region: bool,
-    },
 }
 
 /// A range of memory that a remote operation names.
@@ -107,6 +100,31 @@ pub enum AtomicOp {
         /// The bytes as they shall lie in memory, read as a host integer.
         value: u64,
     },
+}
+
+/// How far a FLUSH brings data: one of the two, or both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Placement {
+    /// Everybody sees them.
+    pub global: bool,
+    /// They are in persistent memory.
+    pub persistent: bool,
+}
+
+/// A FLUSH.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flush {
+    /// Remote key (ours, as the requester names it).
+    pub rkey: u32,
+    /// Virtual address; with `len` it may run past the end of the address
+    /// space: check.
+    pub va: u64,
+    /// Bytes; may be 0.
+    pub len: u32,
+    /// How far the data must get.
+    pub placement: Placement,
+    /// All that the key names, whatever the range.
+    pub whole_region: bool,
 }
 
 /// Affiliated asynchronous events.
@@ -155,6 +173,9 @@ pub trait ResponderEnv {
     /// the memory held.
     fn atomic(&mut self, srqn: Option<u32>, rkey: u32, va: u64, op: AtomicOp)
         -> Result<u64, Fault>;
+
+    /// Checks and executes a FLUSH.
+    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), Fault>;
 
     /// Invalidates a key of ours on behalf of the remote side.
     fn invalidate(&mut self, rkey: u32) -> Result<(), Fault>;

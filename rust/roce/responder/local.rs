@@ -13,6 +13,7 @@ use super::{
 use crate::mtu::MAX_MESSAGE;
 use crate::requester::{LocalError, LocalMessage, SendOp};
 use crate::rnr;
+use crate::wire::Feth;
 
 /// What the caller has to do for a message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -151,13 +152,15 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             SendOp::CmpSwap | SendOp::FetchAdd | SendOp::Flush => {
                 let (rkey, va) = (wr.rkey, wr.remote_addr);
                 let request = match wr.op {
-                    SendOp::Flush => Request::Flush {
+                    SendOp::Flush => Request::flush(
                         rkey,
                         va,
-                        len: wr.length,
-                        placement: wr.flush_placement,
-                        level: wr.flush_level,
-                    },
+                        wr.length,
+                        Feth {
+                            placement: wr.flush_placement,
+                            level: wr.flush_level,
+                        },
+                    ),
                     SendOp::CmpSwap => Request::Atomic {
                         rkey,
                         va,

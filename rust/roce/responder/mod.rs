@@ -41,8 +41,8 @@ mod write;
 
 pub use config::{Access, ResponderConfig, Service};
 pub use env::{
-    AccessKind, AtomicOp, QpEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
-    ResponderEnv, ScatterError,
+    AccessKind, AtomicOp, Flush, Placement, QpEvent, ReceiveError, RecvCompletion, RecvOp,
+    RemoteAccess, ResponderEnv, ScatterError,
 };
 pub use local::{LocalOutcome, LocalPlan};
 pub use read::{RemoteSlice, Response};

@@ -16,6 +16,7 @@ pub struct Raw {
     pub va: u64,
     pub rkey: u32,
     pub len: u32,
+    pub feth: u8,
     pub compare: u64,
     pub swap_add: u64,
     pub syndrome: u8,
@@ -32,6 +33,7 @@ impl Raw {
             opcode,
             psn,
             pkey: 0xffff,
+            feth: 1,
             ..Self::default()
         }
     }
@@ -48,6 +50,12 @@ impl Raw {
 
     pub fn remote(mut self, rkey: u32, va: u64, len: u32) -> Self {
         (self.rkey, self.va, self.len) = (rkey, va, len);
+        self
+    }
+
+    /// Of a FLUSH: placement type bits, and the selectivity level above them.
+    pub fn feth(mut self, feth: u8) -> Self {
+        self.feth = feth;
         self
     }
 
@@ -79,7 +87,7 @@ impl Raw {
             b.extend([0; 8]);
         }
         if has.has(Headers::FETH) {
-            b.extend([0, 0, 0, 1]);
+            b.extend([0, 0, 0, self.feth]);
         }
         if has.has(Headers::RETH | Headers::ATOMICETH) {
             b.extend(self.va.to_be_bytes());

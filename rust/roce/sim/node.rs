@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use roce::requester::{Requester, RequesterEnv, SendCompletion, Wqe};
 use roce::responder::{
-    AccessKind, AtomicOp, QpEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess, Resource,
-    Responder, ResponderEnv, ScatterError,
+    AccessKind, AtomicOp, Flush, QpEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
+    Resource, Responder, ResponderEnv, ScatterError,
 };
 use roce::status::{Fault, WcStatus};
 use roce::wire::HeaderBuf;
@@ -70,6 +70,7 @@ pub struct RecvSide {
     pub taken: u64,
     pub received: Vec<Received>,
     pub errors: Vec<RecvCompletion>,
+    pub flushes: Vec<Flush>,
     pub events: Vec<QpEvent>,
     pub fatal: u32,
     pub replies: Vec<Vec<u8>>,
@@ -104,6 +105,7 @@ impl RecvSide {
             taken: 0,
             received: Vec::new(),
             errors: Vec::new(),
+            flushes: Vec::new(),
             events: Vec::new(),
             fatal: 0,
             replies: Vec::new(),
@@ -200,9 +202,7 @@ impl ResponderEnv for RecvSide {
         let (rkey, base, size) = match a.kind {
             AccessKind::Read if a.rkey == RKEY_BACK => (RKEY_BACK, VA_WRITE, WRITE_LEN as u64),
             AccessKind::Read => (RKEY_READ, VA_READ, READ_LEN),
-            AccessKind::Write | AccessKind::Flush { .. } => {
-                (RKEY_WRITE, VA_WRITE, WRITE_LEN as u64)
-            }
+            AccessKind::Write => (RKEY_WRITE, VA_WRITE, WRITE_LEN as u64),
         };
         let at = a.va.wrapping_sub(base);
         if a.rkey == RKEY_ATOMIC && a.len == 8 {
@@ -252,6 +252,16 @@ impl ResponderEnv for RecvSide {
             AtomicOp::Write { value } => value,
         };
         Ok(before)
+    }
+
+    fn flush(&mut self, _srqn: Option<u32>, flush: &Flush) -> Result<(), Fault> {
+        let at = flush.va.wrapping_sub(VA_WRITE);
+        let is_inside = at.saturating_add(u64::from(flush.len)) <= WRITE_LEN as u64;
+        if flush.rkey != RKEY_WRITE || !(is_inside || flush.whole_region) {
+            return Err(Fault);
+        }
+        self.flushes.push(*flush);
+        Ok(())
     }
 
     fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {

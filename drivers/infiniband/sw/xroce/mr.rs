@@ -9,8 +9,12 @@
 //! Regions for fast registration change by work requests, behind a gate of their own.
 
 mod advise;
+mod flush;
 
-pub(crate) use self::advise::advise;
+pub(crate) use self::{
+    advise::advise,
+    flush::flush, //
+};
 
 use crate::limits::{
     self,
@@ -280,38 +284,7 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
     match kind {
         AccessKind::Write => REMOTE_WRITE,
         AccessKind::Read => REMOTE_READ,
-        AccessKind::Flush {
-            persistent: true, ..
-        } => access::FLUSH_PERSISTENT,
-        AccessKind::Flush { .. } => access::FLUSH_GLOBAL,
     }
-}
-
-/// Checks a FLUSH of `len` bytes at `addr`, or of the whole region, and does it: what this host wrote
-/// to memory is seen by all its CPUs and devices after a fence.
-pub(crate) fn flush(
-    rkey: u32,
-    pd: u64,
-    qpn: u32,
-    range: Option<(u64, u64)>,
-    needed: u32,
-) -> Result<(), Fault> {
-    match range {
-        Some((addr, len)) => with_remote(rkey, pd, qpn, addr, len, needed, |_, _| Ok(())),
-        None => tables::get()
-            .ok_or(Fault)?
-            .mrs
-            .with(rkey >> 8, |mr| {
-                let start = match &mr.kind {
-                    Region::Fixed(r) => r.iova,
-                    Region::Fast(fast) => fast.read(|r| r.iova).ok_or(Fault)?,
-                };
-                mr.with(rkey, pd, start, 0, needed, |_, _| Ok(()))
-            })
-            .unwrap_or(Err(Fault)),
-    }?;
-    full_fence();
-    Ok(())
 }
 
 /// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It may

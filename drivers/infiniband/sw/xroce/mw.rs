@@ -94,16 +94,12 @@ impl Bound {
     }
 }
 
-/// Runs `f` on the memory that the key of a window names in a packet that came to queue pair `qpn`,
-/// as [`mr::with_remote`].
-pub(crate) fn with<R>(
+/// Runs `f` on what the key of a window names in a packet that came to queue pair `qpn`.
+fn with_bound<R>(
     rkey: u32,
     pd: u64,
     qpn: u32,
-    addr: u64,
-    len: u64,
-    needed: u32,
-    f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
+    f: impl FnOnce(&Bound) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
     let tables = tables::get().ok_or(Fault)?;
     tables
@@ -118,12 +114,37 @@ pub(crate) fn with<R>(
                     if state.key != rkey || mw.mw_type == MwType::Two && bound.qpn != qpn {
                         return Err(Fault);
                     }
-                    let addr = bound.admits(addr, len, needed).ok_or(Fault)?;
-                    mr::with(bound.mr, pd, addr, len, 0, f)
+                    f(bound)
                 })
                 .unwrap_or(Err(Fault))
         })
         .unwrap_or(Err(Fault))
+}
+
+/// Runs `f` on the memory that the key of a window names in a packet that came to queue pair `qpn`,
+/// as [`mr::with_remote`].
+pub(crate) fn with<R>(
+    rkey: u32,
+    pd: u64,
+    qpn: u32,
+    addr: u64,
+    len: u64,
+    needed: u32,
+    f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
+) -> Result<R, Fault> {
+    with_bound(rkey, pd, qpn, |bound| {
+        let addr = bound.admits(addr, len, needed).ok_or(Fault)?;
+        mr::with(bound.mr, pd, addr, len, 0, f)
+    })
+}
+
+/// Address and length of all of a window, as it is addressed, if it may be used so.
+pub(crate) fn whole(rkey: u32, pd: u64, qpn: u32, needed: u32) -> Result<(u64, u64), Fault> {
+    with_bound(rkey, pd, qpn, |bound| {
+        let range = (bound.base, bound.length);
+        bound.admits(range.0, range.1, needed).ok_or(Fault)?;
+        Ok(range)
+    })
 }
 
 /// A BIND_MW work request on `qp`.

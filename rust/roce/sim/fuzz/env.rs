@@ -4,7 +4,7 @@
 
 use roce::requester::{RequesterEnv, SendCompletion};
 use roce::responder::{
-    AccessKind, AtomicOp, QpEvent, ReceiveError, RecvCompletion, RemoteAccess, ResponderEnv,
+    AccessKind, AtomicOp, Flush, QpEvent, ReceiveError, RecvCompletion, RemoteAccess, ResponderEnv,
     ScatterError,
 };
 use roce::status::{Fault, WcStatus};
@@ -176,6 +176,14 @@ impl ResponderEnv for Env<'_> {
             return Err(Fault);
         }
         Ok(va)
+    }
+
+    fn flush(&mut self, _srqn: Option<u32>, _flush: &Flush) -> Result<(), Fault> {
+        self.trace.note(48);
+        if self.refuses() & 0x1f == 10 {
+            return Err(Fault);
+        }
+        Ok(())
     }
 
     fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {

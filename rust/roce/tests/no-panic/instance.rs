@@ -13,7 +13,7 @@ use roce::requester::{
     SendCompletion, SendWr, Transmit, Wqe,
 };
 use roce::responder::{
-    AtomicOp, LocalOutcome, LocalPlan, QpEvent, ReceiveError, RecvCompletion, RemoteAccess,
+    AtomicOp, Flush, LocalOutcome, LocalPlan, QpEvent, ReceiveError, RecvCompletion, RemoteAccess,
     Resource, Responder, ResponderConfig, ResponderEnv, Response, ScatterError,
 };
 use roce::status::{Fault, WcStatus};
@@ -37,6 +37,7 @@ pub struct Opaque {
     pub check: fn(&RemoteAccess) -> Result<(), Fault>,
     pub write: fn(Option<u32>, u32, u64, &[u8]) -> Result<(), Fault>,
     pub atomic: fn(Option<u32>, u32, u64, AtomicOp) -> Result<u64, Fault>,
+    pub flush: fn(Option<u32>, &Flush) -> Result<(), Fault>,
     pub invalidate: fn(u32) -> Result<(), Fault>,
     pub reply: fn(&HeaderBuf),
     pub event: fn(QpEvent),
@@ -94,6 +95,9 @@ impl ResponderEnv for Opaque {
         op: AtomicOp,
     ) -> Result<u64, Fault> {
         (self.atomic)(srqn, rkey, va, op)
+    }
+    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), Fault> {
+        (self.flush)(srqn, flush)
     }
     fn invalidate(&mut self, rkey: u32) -> Result<(), Fault> {
         (self.invalidate)(rkey)

@@ -11,7 +11,9 @@ mod services;
 
 use roce::mtu::Mtu;
 use roce::psn::Psn;
-use roce::responder::{Access, QpEvent, Resource, Responder, ResponderConfig, Service};
+use roce::responder::{
+    Access, Flush, Placement, QpEvent, Resource, Responder, ResponderConfig, Service,
+};
 use roce::status::WcStatus;
 use roce::wire::{NakCode, Packet, Syndrome};
 

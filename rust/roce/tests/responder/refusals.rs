@@ -151,6 +151,31 @@ fn rights_of_the_qp() {
             .remote(RKEY_ATOMIC, VA_ATOMIC, 8)
             .data(8),
     );
+    // Of FLUSH, each placement is a right of its own.
+    let flush = |feth| {
+        Raw::new(0x1c, PSN)
+            .remote(RKEY_WRITE, VA_WRITE, 4)
+            .feth(feth)
+    };
+    let global = Access {
+        flush_persistent: false,
+        ..Access::ALL
+    };
+    let persistent = Access {
+        flush_global: false,
+        ..Access::ALL
+    };
+    for (access, feth) in [(global, 2), (global, 3), (persistent, 1), (persistent, 3)] {
+        let mut p = Peer::with(Service::Rc, access, 4);
+        p.expect_end(&flush(feth), INVALID, Some(QpEvent::ReqErr));
+        assert!(p.env.flushes.is_empty());
+    }
+    for (access, feth) in [(global, 1), (persistent, 2)] {
+        let mut p = Peer::with(Service::Rc, access, 4);
+        p.send(&flush(feth));
+        assert_eq!(p.env.flushes.len(), 1);
+        assert_eq!(p.env.fatal, 0);
+    }
     // They can be given and taken while connected.
     let mut p = Peer::rc();
     p.responder.update(Access::default(), 2, 4);

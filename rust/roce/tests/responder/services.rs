@@ -64,6 +64,41 @@ fn xrc_empty_srq_is_not_ready_and_others_are_unaffected() {
 }
 
 #[test]
+fn flush_is_executed_as_asked() {
+    // Placement and level, global, persistent, the whole region.
+    for (feth, global, persistent, whole_region) in [
+        (0x00, true, false, false),
+        (0x01, true, false, false),
+        (0x02, false, true, false),
+        (0x03, true, true, false),
+        (0x11, true, false, true),
+        (0x12, false, true, true),
+    ] {
+        for (xrc, op) in [(false, 0x1c), (true, 0xbc)] {
+            let mut p = if xrc { Peer::xrc() } else { Peer::rc() };
+            let raw = Raw::new(op, PSN)
+                .srqn(SRQN)
+                .remote(RKEY_WRITE, VA_WRITE + 3, 7)
+                .feth(feth);
+            p.send(&raw);
+            assert_eq!(p.answers().len(), 1);
+            let flush = Flush {
+                rkey: RKEY_WRITE,
+                va: VA_WRITE + 3,
+                len: 7,
+                placement: Placement { global, persistent },
+                whole_region,
+            };
+            assert_eq!(p.env.flushes, [flush]);
+            // Repeated, it is answered and not done again.
+            p.send(&raw);
+            assert_eq!(p.answers().len(), 1);
+            assert_eq!(p.env.flushes.len(), 1);
+        }
+    }
+}
+
+#[test]
 fn uc_drops_the_rest_of_a_broken_message() {
     let mut p = Peer::uc();
     p.expect_silence(&Raw::new(0x20, PSN).data(256).ask());

@@ -259,7 +259,8 @@ fn access_of(flags: u32) -> Access {
         remote_write: flags & access::REMOTE_WRITE != 0,
         remote_read: flags & access::REMOTE_READ != 0,
         remote_atomic: flags & access::REMOTE_ATOMIC != 0,
-        flush: flags & (access::FLUSH_GLOBAL | access::FLUSH_PERSISTENT) != 0,
+        flush_global: flags & access::FLUSH_GLOBAL != 0,
+        flush_persistent: flags & access::FLUSH_PERSISTENT != 0,
     }
 }
 

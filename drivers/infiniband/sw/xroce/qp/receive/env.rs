@@ -9,8 +9,8 @@ use crate::tm::receive::Source;
 use crate::tx::{self, Path};
 use crate::{access, mr, wr};
 use roce::responder::{
-    AccessKind, AtomicOp, QpEvent as ResponderEvent, ReceiveError, RecvCompletion, RecvOp,
-    RemoteAccess, ResponderEnv, ScatterError,
+    AtomicOp, Flush, QpEvent as ResponderEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
+    ResponderEnv, ScatterError,
 };
 use roce::wire::HeaderBuf;
 
@@ -79,12 +79,6 @@ impl ResponderEnv for RecvEnv<'_> {
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), WireFault> {
         let access = mr::access_of(a.kind);
         let len = u64::from(a.len);
-        if let AccessKind::Flush { whole_region, .. } = a.kind {
-            let range = (!whole_region).then_some((a.va, len));
-            return remote_pd(self.qp, a.srqn)
-                .and_then(|pd| mr::flush(a.rkey, pd, self.qp.qpn, range, access))
-                .map_err(wire_fault);
-        }
         self.with_remote(a.srqn, a.rkey, a.va, len, access, |_, _| Ok(()))
             .map_err(wire_fault)
     }
@@ -124,6 +118,12 @@ impl ResponderEnv for RecvEnv<'_> {
             AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
         })
         .map_err(wire_fault)
+    }
+
+    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {
+        remote_pd(self.qp, srqn)
+            .and_then(|pd| mr::flush(self.qp, pd, flush))
+            .map_err(wire_fault)
     }
 
     fn invalidate(&mut self, rkey: u32) -> Result<(), WireFault> {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! FLUSH: what a peer wrote is to be seen by everybody, or to be persistent.
+
+use super::{
+    with_remote,
+    Region,
+    WireMr, //
+};
+use crate::mw;
+use crate::prelude::*;
+use crate::tables;
+use rdma::mr::access;
+use roce::responder::{
+    Flush,
+    Placement, //
+};
+
+/// The rights that a FLUSH needs.
+fn needed(placement: Placement) -> u32 {
+    let mut needed = 0;
+    if placement.global {
+        needed |= access::FLUSH_GLOBAL;
+    }
+    if placement.persistent {
+        needed |= access::FLUSH_PERSISTENT;
+    }
+    needed
+}
+
+impl WireMr {
+    /// Address and length of all of it, if the key fits and it may be used so.
+    fn whole(&self, key: u32, pd: u64, needed: u32) -> Result<(u64, u64), Fault> {
+        let (addr, len) = match &self.kind {
+            Region::Fixed(r) => (r.iova, r.length),
+            Region::Fast(fast) => fast.read(|r| (r.iova, r.memory.len())).ok_or(Fault)?,
+        };
+        self.with(key, pd, addr, len, needed, |_, _| Ok((addr, len)))
+    }
+}
+
+/// The range that a FLUSH from the peer of `qp` is about, if it is permitted.
+fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
+    let needed = needed(flush.placement);
+    let (rkey, qpn) = (flush.rkey, qp.qpn);
+    if !flush.whole_region {
+        let range = (flush.va, u64::from(flush.len));
+        return with_remote(rkey, pd, qpn, range.0, range.1, needed, |_, _| Ok(range));
+    }
+    if mw::is_window(rkey) {
+        return mw::whole(rkey, pd, qpn, needed);
+    }
+    tables::get()
+        .and_then(|tables| tables.mrs.with(rkey >> 8, |mr| mr.whole(rkey, pd, needed)))
+        .unwrap_or(Err(Fault))
+}
+
+/// Executes a FLUSH from the peer of `qp` on memory of protection domain `pd`: what this host wrote is
+/// seen by all its CPUs and devices after a fence. No region is persistent.
+pub(crate) fn flush(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(), Fault> {
+    range(qp, pd, flush)?;
+    full_fence();
+    Ok(())
+}
