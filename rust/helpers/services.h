@@ -155,6 +155,10 @@ struct page **xrdma_page_array_alloc(size_t n);
 void xrdma_page_array_free(struct page **pages);
 struct page *xrdma_kernel_page(__u64 addr);
 
+/* persistent.c */
+bool xrdma_mem_is_persistent(const struct xrdma_mem *m);
+void xrdma_mem_write_back(const struct xrdma_mem *m, __u64 off, size_t len);
+
 /* umem.c */
 struct ib_umem *xrdma_umem_pin(struct ib_device *dev, __u64 addr, __u64 length,
 			       int access, struct xrdma_mem *mem);

@@ -9,6 +9,7 @@
 mod kernel_addr;
 mod on_demand;
 mod pages;
+mod persistent;
 mod ring_slice;
 mod umem;
 
@@ -24,6 +25,7 @@ pub use {
     kernel_addr::KernelAddr,
     on_demand::OnDemand,
     pages::PageList,
+    persistent::HAS_WRITE_BACK,
     ring_slice::RingSlice,
     umem::Umem, //
 };

@@ -245,7 +245,7 @@ pub mod access {
     pub const ON_DEMAND: u32 = b::ib_access_flags_IB_ACCESS_ON_DEMAND;
     /// Peers may flush to global visibility.
     pub const FLUSH_GLOBAL: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_GLOBAL;
-    /// Peers may flush to persistence.
+    /// Peers may flush to persistence: all of the memory is persistent.
     pub const FLUSH_PERSISTENT: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_PERSISTENT;
     /// The memory is made of huge pages.
     pub const HUGETLB: u32 = b::ib_access_flags_IB_ACCESS_HUGETLB;

@@ -242,6 +242,8 @@ pub mod device_cap {
     pub const MEM_WINDOW_TYPE_2B: u64 = b::ib_device_cap_flags_IB_DEVICE_MEM_WINDOW_TYPE_2B as u64;
     /// FLUSH to global visibility.
     pub const FLUSH_GLOBAL: u64 = b::ib_device_cap_flags_IB_DEVICE_FLUSH_GLOBAL as u64;
+    /// FLUSH to persistence.
+    pub const FLUSH_PERSISTENT: u64 = b::ib_device_cap_flags_IB_DEVICE_FLUSH_PERSISTENT as u64;
     /// Atomic write.
     pub const ATOMIC_WRITE: u64 = b::ib_device_cap_flags_IB_DEVICE_ATOMIC_WRITE as u64;
 }

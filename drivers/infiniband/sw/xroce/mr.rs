@@ -32,6 +32,7 @@ use rdma::dm::{
 };
 use rdma::gated::Gated;
 use rdma::mem::{
+    self,
     OnDemand,
     PageList,
     RingSlice, //
@@ -57,6 +58,15 @@ pub(crate) const REMOTE_READ: u32 = access::REMOTE_READ;
 /// A peer may do atomics.
 pub(crate) const REMOTE_ATOMIC: u32 = access::REMOTE_ATOMIC;
 
+/// The access flag for memory that is persistent, on architectures that can make use of it.
+pub(crate) const PERSISTENT: u32 = match mem::HAS_WRITE_BACK {
+    true => access::FLUSH_PERSISTENT,
+    false => 0,
+};
+
+/// Flags of regions that take their time: who may meet them must be able to sleep.
+const SLOW: u32 = access::ON_DEMAND | PERSISTENT;
+
 /// Access flags that a region may have, besides the optional ones, which are ignored. Huge pages are
 /// nothing special here.
 const SUPPORTED: u32 = access::LOCAL_WRITE
@@ -65,6 +75,7 @@ const SUPPORTED: u32 = access::LOCAL_WRITE
     | access::REMOTE_ATOMIC
     | access::MW_BIND
     | access::FLUSH_GLOBAL
+    | PERSISTENT
     | access::ZERO_BASED
     | access::ON_DEMAND
     | access::HUGETLB;
@@ -161,7 +172,8 @@ impl WireMr {
 
     /// Counts a window of `len` bytes at `addr` that gives `rights`, if the region admits that.
     pub(crate) fn bind(&self, key: u32, pd: u64, addr: u64, len: u64, rights: u32) -> Result<()> {
-        let mut needed = access::MW_BIND;
+        // A window cannot make memory persistent, only a region can: its memory was looked at.
+        let mut needed = access::MW_BIND | rights & access::FLUSH_PERSISTENT;
         if rights & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
             needed |= access::LOCAL_WRITE;
         }
@@ -335,7 +347,7 @@ pub(crate) fn remote_invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
 /// A REG_MR work request: the pages that were mapped get a key, an address and rights.
 pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> {
     let flags = reg.access & !access::OPTIONAL;
-    if flags & !SUPPORTED != 0 || flags & access::ON_DEMAND != 0 {
+    if flags & !SUPPORTED != 0 || flags & SLOW != 0 {
         return Err(WcStatus::MwBindErr);
     }
     tables::get()
@@ -434,7 +446,8 @@ fn check_user(region: &UserRegion) -> Result<(u32, u64)> {
     Ok((flags, iova))
 }
 
-/// `ibv_reg_mr`. EINVAL for a bad range or access, EOPNOTSUPP for access that the device has not,
+/// `ibv_reg_mr`. EINVAL for a bad range or access, or memory that is not persistent and should be,
+/// EOPNOTSUPP for access that the device has not,
 /// ENOMEM beyond RLIMIT_MEMLOCK, EFAULT for memory that is not there.
 pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<MrData>> {
     let (access, iova) = check_user(region)?;
@@ -454,13 +467,23 @@ pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<
 /// The memory of a region: pinned, or to be faulted in when it is used.
 fn user_memory(pd: &Pd<Xroce>, region: &UserRegion, access: u32) -> Result<Arc<Memory>> {
     let memory = if access & access::ON_DEMAND != 0 {
-        pd.data().prepare_to_sleep(&pd.device().data().wire);
         let writable = access::is_writing(access);
         Memory::OnDemand(OnDemand::new(region.start, region.length, writable)?)
     } else {
         Memory::User(region.pin(pd)?)
     };
+    if access & PERSISTENT != 0 && !memory.may_persist() {
+        return Err(EINVAL);
+    }
+    prepare(pd, access);
     Ok(Arc::new(memory, GFP_ACCOUNT)?)
+}
+
+/// A region with this access is about to be used in a protection domain. Process context, sleeps.
+fn prepare(pd: &Pd<Xroce>, access: u32) {
+    if access & SLOW != 0 {
+        pd.data().prepare_to_sleep(&pd.device().data().wire);
+    }
 }
 
 /// The flags that count. Remote writes and atomics write, so they want local write as well
@@ -479,9 +502,9 @@ fn check_access(flags: u32) -> Result<u32> {
 }
 
 /// `ibv_rereg_mr`: other memory, rights, protection domain, or several of them. The keys stay. EBUSY
-/// while windows are bound; EINVAL for a change between pinned and on-demand memory; errors of
-/// [`reg_user`]. The region is as before then. Otherwise an access to on-demand memory that is under way
-/// ends with a fault, whatever changes.
+/// while windows are bound; EINVAL for a change between pinned and on-demand memory, and for memory
+/// that is to be persistent and is not; errors of [`reg_user`]. The region is as before then.
+/// Otherwise an access to on-demand memory that is under way ends with a fault, whatever changes.
 pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     let tables = tables::tables()?;
     let number = mr.data().number();
@@ -514,6 +537,9 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
             },
             fixed.iova,
         )),
+        None if access & !fixed.access & PERSISTENT != 0 && !fixed.memory.may_persist() => {
+            return Err(EINVAL);
+        }
         None => None,
     };
     let (memory, start, length, iova) = match other {
@@ -555,12 +581,7 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
         GFP_ACCOUNT,
     )?;
     old.close_windows()?;
-    if access & access::ON_DEMAND != 0 {
-        change
-            .owner
-            .data()
-            .prepare_to_sleep(&change.owner.device().data().wire);
-    }
+    prepare(change.owner, access);
     let replaced = tables.mrs.replace(number, new);
     old.revoke();
     drop(old);
@@ -570,9 +591,9 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     Ok(())
 }
 
-/// `ibv_reg_dm_mr`: addresses count from 0. EINVAL for bytes that are outside, EOPNOTSUPP
-/// for access that the device has not: device memory is there, so it is not to be faulted in. No bytes
-/// at all are a region, too: rdma-core's tests make such.
+/// `ibv_reg_dm_mr`: addresses count from 0. EINVAL for bytes that are outside and for persistence, which
+/// this memory has not; EOPNOTSUPP for access that the device has not: device memory is there, so it is
+/// not to be faulted in. No bytes at all are a region, too: rdma-core's tests make such.
 pub(crate) fn reg_dm(
     pd: &Pd<Xroce>,
     dm: &Dm<Xroce>,
@@ -581,6 +602,9 @@ pub(crate) fn reg_dm(
     let access = check_access(region.access)?;
     if access & access::ON_DEMAND != 0 {
         return Err(eopnotsupp());
+    }
+    if access & PERSISTENT != 0 {
+        return Err(EINVAL);
     }
     let slice = RingSlice::new(dm.data().mem.clone(), region.offset, region.length)?;
     let memory = Arc::new(Memory::Device(slice), GFP_ACCOUNT)?;
@@ -598,8 +622,9 @@ pub(crate) fn reg_dm(
 
 /// The region that covers all kernel memory, for kernel users. ib_core asks for the rights of peers
 /// (`IB_PD_UNSAFE_GLOBAL_RKEY`) without that of the device itself, which goes without saying here.
+/// Rights that depend on what the memory is are left out.
 pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32, memory: KernelAddr) -> Result<CreatedMr<MrData>> {
-    let access = check_access(flags | access::LOCAL_WRITE)? & !access::ON_DEMAND;
+    let access = check_access(flags | access::LOCAL_WRITE)? & !SLOW;
     let memory = Arc::new(Memory::Kernel(memory), GFP_KERNEL)?;
     publish(&pd.device().data().wire, pd.data().id(), |key| {
         Region::Fixed(Fixed {

@@ -29,8 +29,11 @@ use rdma::mw::{
 use rdma::pd::Pd;
 
 /// Rights that a window can give. Local write is the region's affair and means nothing here.
-const RIGHTS: u32 =
-    access::REMOTE_WRITE | access::REMOTE_READ | access::REMOTE_ATOMIC | access::FLUSH_GLOBAL;
+const RIGHTS: u32 = access::REMOTE_WRITE
+    | access::REMOTE_READ
+    | access::REMOTE_ATOMIC
+    | access::FLUSH_GLOBAL
+    | mr::PERSISTENT;
 /// What else a bind may say.
 const SUPPORTED: u32 = RIGHTS | access::LOCAL_WRITE | access::ZERO_BASED | access::OPTIONAL;
 

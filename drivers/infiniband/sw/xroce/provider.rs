@@ -58,6 +58,7 @@ use rdma::{
         DmRegion, //
     },
     gid::Gid,
+    mem,
     mr::{
         Advice,
         AdvisedRange,
@@ -137,6 +138,12 @@ const ON_DEMAND: OnDemandCaps = OnDemandCaps {
     xrc: RELIABLE & !odp_cap::RECV,
 };
 
+/// FLUSH to persistence, on architectures that can write their caches back.
+const PERSISTENCE: u64 = match mem::HAS_WRITE_BACK {
+    true => device_cap::FLUSH_PERSISTENT,
+    false => 0,
+};
+
 /// The driver.
 pub(crate) struct Xroce;
 
@@ -211,6 +218,7 @@ impl Provider for Xroce {
                 | device_cap::MEM_WINDOW_TYPE_2B
                 | device_cap::MEM_MGT_EXTENSIONS
                 | device_cap::FLUSH_GLOBAL
+                | PERSISTENCE
                 | device_cap::ATOMIC_WRITE,
             kernel_cap_flags: kernel_cap::LOCAL_DMA_LKEY
                 | kernel_cap::ALLOW_USER_UNREG

@@ -11,10 +11,14 @@ use crate::mw;
 use crate::prelude::*;
 use crate::tables;
 use rdma::mr::access;
+use rdma::work;
 use roce::responder::{
     Flush,
     Placement, //
 };
+
+/// Bytes that are written back without looking around: on-demand memory holds as many at once.
+const STEP: u64 = 256 << 10;
 
 /// The rights that a FLUSH needs.
 fn needed(placement: Placement) -> u32 {
@@ -55,10 +59,32 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
         .unwrap_or(Err(Fault))
 }
 
-/// Executes a FLUSH from the peer of `qp` on memory of protection domain `pd`: what this host wrote is
-/// seen by all its CPUs and devices after a fence. No region is persistent.
+/// Executes a FLUSH from the peer of `qp` on memory of protection domain `pd`.
+///
+/// What this host wrote is seen by all its CPUs and devices after a fence. To persistence, the CPU
+/// caches of the range are written back, which takes its time: queue pairs that may meet such memory
+/// run in a thread. The key is checked again at each step, and a queue pair that is not connected any
+/// more ends it.
 pub(crate) fn flush(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(), Fault> {
-    range(qp, pd, flush)?;
+    let (mut at, mut rest) = range(qp, pd, flush)?;
     full_fence();
+    if !flush.placement.persistent {
+        return Ok(());
+    }
+    while rest > 0 {
+        let now = rest.min(STEP);
+        let needed = access::FLUSH_PERSISTENT;
+        with_remote(flush.rkey, pd, qp.qpn, at, now, needed, |memory, offset| {
+            memory.write_back(offset, now as usize)
+        })?;
+        at = at.wrapping_add(now);
+        rest = rest.wrapping_sub(now);
+        if matches!(qp.state(), QpState::Reset | QpState::Init | QpState::Err) {
+            return Err(Fault);
+        }
+        if work::may_sleep() {
+            work::cond_resched();
+        }
+    }
     Ok(())
 }
