@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Persistent memory: which may be registered as such, and FLUSH to persistence, of
+ * which the kernel's calls to write its caches back are added up.
+ *
+ *   persistent                                     lists the cases
+ *   persistent CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
+ *
+ * $DEVDAX is the character device of such memory. End b, on the second device, has
+ * the memory; end a uses it.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <rdma/ib_user_verbs.h>
+#include <sys/mman.h>
+
+#include "remote.h"
+
+#define SIZE (2 << 20)
+#define GLOBAL IBV_ACCESS_FLUSH_GLOBAL
+#define PERSISTENT IBV_ACCESS_FLUSH_PERSISTENT
+#define TRACING "/sys/kernel/tracing/"
+#define PROBE TRACING "events/selftest/write_back/"
+
+/* The memory, with a page of another kind in front of it and one behind. */
+static uint8_t *memory;
+/* The same memory, seen from elsewhere. */
+static const uint8_t *view;
+static struct ibv_qp_ex *qp;
+
+static int set(const char *file, const char *text)
+{
+	int fd = open(file, O_WRONLY | O_TRUNC), ok;
+
+	ok = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+	close(fd);
+	return ok;
+}
+
+static void probe_off(void)
+{
+	set(PROBE "enable", "0");
+	set(TRACING "kprobe_events", "-:selftest/write_back\n");
+}
+
+static void probe_on(void)
+{
+	/* A run that was killed may have left it. */
+	probe_off();
+	CHECK(set(TRACING "kprobe_events", "p:selftest/write_back arch_wb_cache_pmem len=$arg2:u64\n"));
+	CHECK(set(PROBE "enable", "1"));
+	CHECK(set(TRACING "trace", ""));
+}
+
+/* Bytes that were written back since the last time. */
+static uint64_t written_back(void)
+{
+	FILE *f = fopen(TRACING "trace", "r");
+	uint64_t sum = 0;
+	char line[512];
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f)) {
+		const char *len = strstr(line, "len=");
+
+		if (line[0] != '#' && len)
+			sum += strtoull(len + 4, NULL, 10);
+	}
+	fclose(f);
+	CHECK(set(TRACING "trace", ""));
+	return sum;
+}
+
+static void map_memory(void)
+{
+	const int rw = PROT_READ | PROT_WRITE;
+	int fd = open(getenv("DEVDAX"), O_RDWR);
+	uint8_t *p;
+
+	CHECK(fd >= 0);
+	p = mmap(NULL, SIZE + 2 * PAGE, rw, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	memory = p + PAGE;
+	CHECK(mmap(memory, SIZE, rw, MAP_SHARED | MAP_FIXED, fd, 0) == memory);
+	view = mmap(NULL, SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(view != MAP_FAILED && !close(fd));
+	memset(memory, 0, SIZE);
+}
+
+static void begin(void)
+{
+	map_memory();
+	make_ends();
+	qp = extended(&a);
+	join();
+	allow_flush(GLOBAL | PERSISTENT);
+	probe_on();
+}
+
+static void end(void)
+{
+	probe_off();
+	free_pair();
+	CHECK(!munmap(memory - PAGE, SIZE + 2 * PAGE) && !munmap((void *)view, SIZE));
+}
+
+/* After a refusal. */
+static void again(void)
+{
+	renew();
+	allow_flush(GLOBAL | PERSISTENT);
+}
+
+static struct ibv_mr *region(uint8_t *addr, size_t length, int access)
+{
+	struct ibv_mr *mr = ibv_reg_mr(b.pd, addr, length, access);
+
+	CHECK(mr);
+	return mr;
+}
+
+static int flush(const void *addr, uint32_t key, size_t length)
+{
+	return flush_by(qp, (uintptr_t)addr, key, length, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+}
+
+/* All that KEY names, whatever the range. */
+static int flush_all(uint32_t key)
+{
+	return flush_by(qp, 5, key, 1 << 30, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+}
+
+/* A FLUSH that succeeds, and writes back what it is to. */
+static void persists(int got, uint64_t bytes)
+{
+	CHECK(got == IBV_WC_SUCCESS);
+	got = written_back() == bytes;
+	CHECK(got);
+}
+
+/* One that is refused with GOT, and does not. */
+static void does_not(int got, int want)
+{
+	if (got != want)
+		printf("%s\n", ibv_wc_status_str(got));
+	CHECK(got == want);
+	CHECK(!written_back());
+	again();
+}
+
+static int not_registered(uint8_t *addr, size_t length, int access)
+{
+	errno = 0;
+	return !ibv_reg_mr(b.pd, addr, length, access) && errno == EINVAL;
+}
+
+static void registered(void)
+{
+	struct ibv_device_attr_ex attr;
+
+	begin();
+	CHECK(!ibv_query_device_ex(b.ctx, NULL, &attr));
+	CHECK(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_PERSISTENT);
+	CHECK(!ibv_dereg_mr(region(memory, SIZE, ALL | PERSISTENT)));
+	CHECK(!ibv_dereg_mr(region(memory + 1, SIZE - 1, PERSISTENT | GLOBAL)));
+	/* Other memory, alone and with some that is persistent. */
+	CHECK(not_registered(b.buf, PAGE, ALL | PERSISTENT));
+	CHECK(not_registered(memory - PAGE, PAGE, PERSISTENT));
+	CHECK(not_registered(memory - 1, SIZE, ALL | PERSISTENT));
+	CHECK(not_registered(memory, SIZE + 1, ALL | PERSISTENT));
+	CHECK(not_registered(memory + SIZE - 1, 2, ALL | PERSISTENT));
+	CHECK(!ibv_dereg_mr(region(memory - PAGE, SIZE + 2 * PAGE, ALL)));
+	CHECK(!written_back());
+	end();
+}
+
+static void flushed(void)
+{
+	const size_t length = SIZE - 200, many = (1 << 20) + 17;
+	struct ibv_mr *mr, *zero;
+	uint8_t *at;
+
+	begin();
+	at = memory + 100;
+	mr = region(at, length, ALL | GLOBAL | PERSISTENT);
+	memset(a.buf, 0x5a, PAGE);
+	CHECK(write_by((uintptr_t)at + 4000, mr->rkey, 3000) == IBV_WC_SUCCESS);
+	CHECK(!written_back());
+	persists(flush(at + 4000, mr->rkey, 3000), 3000);
+	CHECK(!memcmp(view + 4100, a.buf, 3000) && !view[4099] && !view[7100]);
+	persists(flush(at + 1, mr->rkey, 1), 1);
+	persists(flush(at + 5000, mr->rkey, many), many);
+	persists(flush(at, mr->rkey, length), length);
+	persists(flush(at, mr->rkey, 0), 0);
+	persists(flush_all(mr->rkey), length);
+	/* For others to see it is enough that it is written. */
+	persists(flush_by(qp, (uintptr_t)at, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE), 0);
+	persists(flush_by(qp, (uintptr_t)at, mr->rkey, 64,
+			  IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE), 64);
+	zero = region(at, 5000, ALL | PERSISTENT | IBV_ACCESS_ZERO_BASED);
+	persists(flush((void *)10, zero->rkey, 4990), 4990);
+	persists(flush_all(zero->rkey), 5000);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(zero));
+	end();
+}
+
+static void refused(void)
+{
+	struct ibv_mr *mr, *global;
+
+	begin();
+	mr = region(memory, 2 * PAGE, ALL | PERSISTENT);
+	global = region(memory, 2 * PAGE, ALL | GLOBAL);
+	/* The region has not this kind, or only one of two. */
+	does_not(flush(memory, global->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush_all(global->rkey), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush_by(qp, (uintptr_t)memory, mr->rkey, 64,
+			  IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE),
+		 IBV_WC_REM_ACCESS_ERR);
+	does_not(flush_by(qp, (uintptr_t)memory, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
+		 IBV_WC_REM_ACCESS_ERR);
+	does_not(flush(memory + PAGE, mr->rkey, PAGE + 1), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush(memory, mr->rkey + 1, 64), IBV_WC_REM_ACCESS_ERR);
+	/* The queue pair has not. */
+	allow_flush(0);
+	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_INV_REQ_ERR);
+	allow_flush(GLOBAL);
+	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_INV_REQ_ERR);
+	allow_flush(PERSISTENT);
+	persists(flush(memory, mr->rkey, 64), 64);
+	does_not(flush_by(qp, (uintptr_t)memory, global->rkey, 64, IBV_FLUSH_GLOBAL,
+			  IBV_FLUSH_RANGE), IBV_WC_REM_INV_REQ_ERR);
+	CHECK(!ibv_dereg_mr(global) && !ibv_dereg_mr(mr));
+	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	end();
+}
+
+static void window(void)
+{
+	struct ibv_mr *mr, *plain;
+	struct ibv_mw *mw;
+
+	begin();
+	mr = region(memory, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | PERSISTENT);
+	plain = region(memory, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	CHECK(mw);
+	CHECK(bind1(mw, mr, memory + 10, 5000, PERSISTENT) == IBV_WC_SUCCESS);
+	persists(flush(memory + 10, mw->rkey, 4999), 4999);
+	persists(flush_all(mw->rkey), 5000);
+	does_not(flush(memory + 9, mw->rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush(memory + 10, mw->rkey, 5001), IBV_WC_REM_ACCESS_ERR);
+	CHECK(bind1(mw, mr, memory, 5000, GLOBAL) == IBV_WC_SUCCESS);
+	does_not(flush(memory, mw->rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush_all(mw->rkey), IBV_WC_REM_ACCESS_ERR);
+	/* Of the region it is not known. */
+	CHECK(bind1(mw, plain, memory, 5000, PERSISTENT) == IBV_WC_MW_BIND_ERR);
+	again();
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !ibv_dereg_mr(plain));
+	end();
+}
+
+static int not_changed(struct ibv_mr *mr, int flags, void *addr, size_t length, int access)
+{
+	errno = 0;
+	return ibv_rereg_mr(mr, flags, NULL, addr, length, access) == IBV_REREG_MR_ERR_CMD &&
+	       errno == EINVAL;
+}
+
+static void reregistered(void)
+{
+	const int access = IBV_REREG_MR_CHANGE_ACCESS, move = IBV_REREG_MR_CHANGE_TRANSLATION;
+	struct ibv_mr *mr, *other;
+
+	begin();
+	other = region(memory - PAGE, 2 * PAGE, ALL);
+	CHECK(not_changed(other, access, NULL, 0, ALL | PERSISTENT));
+	does_not(flush(memory, other->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	CHECK(write_by((uintptr_t)memory - 8, other->rkey, 16) == IBV_WC_SUCCESS);
+	CHECK(!ibv_rereg_mr(other, access | move, NULL, memory, PAGE, ALL | PERSISTENT));
+	persists(flush_all(other->rkey), PAGE);
+
+	mr = region(memory, 2 * PAGE, ALL);
+	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_rereg_mr(mr, access, NULL, NULL, 0, ALL | PERSISTENT));
+	persists(flush_all(mr->rkey), 2 * PAGE);
+	/* Moved to where it cannot be. */
+	CHECK(not_changed(mr, move, memory + SIZE - PAGE, 2 * PAGE, 0));
+	CHECK(not_changed(mr, move | access, b.buf, PAGE, ALL | PERSISTENT));
+	persists(flush_all(mr->rkey), 2 * PAGE);
+	CHECK(!ibv_rereg_mr(mr, move, NULL, memory + PAGE, 3 * PAGE, 0));
+	persists(flush_all(mr->rkey), 3 * PAGE);
+	CHECK(!ibv_rereg_mr(mr, access, NULL, NULL, 0, ALL));
+	does_not(flush(memory + PAGE, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(other));
+	end();
+}
+
+static void on_demand(void)
+{
+	const int access = ALL | PERSISTENT | IBV_ACCESS_ON_DEMAND;
+	struct ibv_mr *mr, *all;
+
+	begin();
+	/* What is there is looked at when it is flushed. */
+	mr = region(memory - PAGE, SIZE + 2 * PAGE, access);
+	all = region(NULL, SIZE_MAX, access);
+	memset(a.buf, 0x77, PAGE);
+	CHECK(write_by((uintptr_t)memory - 8, mr->rkey, 1000) == IBV_WC_SUCCESS);
+	persists(flush(memory, mr->rkey, 992), 992);
+	CHECK(!memcmp(view, a.buf, 992));
+	persists(flush(memory + 1, mr->rkey, SIZE - 1), SIZE - 1);
+	persists(flush(memory + 1, all->rkey, PAGE), PAGE);
+	does_not(flush(memory - 1, mr->rkey, 2), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush(b.buf, all->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	does_not(flush_all(all->rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(all));
+	mr = region(memory, SIZE, access);
+	persists(flush_all(mr->rkey), SIZE);
+	CHECK(!ibv_dereg_mr(mr));
+	end();
+}
+
+static const struct check_case cases[] = {
+	{ "registered", registered },
+	{ "flushed", flushed },
+	{ "refused", refused },
+	{ "window", window },
+	{ "reregistered", reregistered },
+	{ "on_demand", on_demand },
+	{ NULL, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
