@@ -4,6 +4,7 @@
  * needs the insides of a net device.
  */
 #include <linux/device.h>
+#include <linux/dim.h>
 #include <linux/etherdevice.h>
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
@@ -303,4 +304,22 @@ void xrdma_ib_end_polling(struct ib_cq *cq)
 	irq_poll_disable(&cq->iop);
 	synchronize_rcu_expedited();
 	irq_poll_enable(&cq->iop);
+}
+
+/* `rdma dev set ... adaptive-moderation`: for new queues. A bit field. */
+bool xrdma_ib_is_adaptive(const struct ib_device *dev)
+{
+	return dev->use_cq_dim;
+}
+
+/*
+ * Lets `rdma res show cq` say of a process's queue whether its moderation is
+ * adaptive. The core looks at nothing but whether there is a pointer: what it
+ * feeds and frees itself are the queues of kernel users.
+ */
+void xrdma_ib_show_adaptive(struct ib_cq *cq, bool on)
+{
+	static struct dim shown;
+
+	WRITE_ONCE(cq->dim, on ? &shown : NULL);
 }

@@ -64,6 +64,8 @@ int xrdma_ib_port_speed(struct ib_device *dev, u32 port, u64 *speed);
 bool xrdma_ib_target_opened(struct ib_qp *qp);
 void xrdma_ib_track_qp(struct ib_qp *qp);
 void xrdma_ib_untrack_qp(struct ib_qp *qp);
+bool xrdma_ib_is_adaptive(const struct ib_device *dev);
+void xrdma_ib_show_adaptive(struct ib_cq *cq, bool on);
 void xrdma_ib_end_polling(struct ib_cq *cq);
 void xrdma_ib_flush_work(struct work_struct *work);
 

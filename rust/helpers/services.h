@@ -87,6 +87,14 @@ void xrdma_work_free(struct xrdma_work *w);
 bool xrdma_signal_pending(void);
 void xrdma_cond_resched(void);
 
+/* dim.c */
+struct xrdma_dim;
+
+struct xrdma_dim *xrdma_dim_alloc(xrdma_call_fn call, void *fn, __u64 cookie);
+void xrdma_dim_event(struct xrdma_dim *d, __u64 completions);
+__u8 xrdma_dim_level(struct xrdma_dim *d);
+void xrdma_dim_free(struct xrdma_dim *d);
+
 /* timer.c */
 struct xrdma_timer;
 

@@ -30,6 +30,16 @@ impl<P: Provider> Cq<P> {
     pub fn is_user(&self) -> bool {
         self.user
     }
+
+    /// `rdma res` is not to say any more that the moderation of the queue is adaptive, if a process
+    /// made it. Any context.
+    pub fn show_not_adaptive(&self) {
+        if self.user {
+            // SAFETY: The queue exists, and is not a kernel user's: ib_core does not look behind the
+            // pointer.
+            unsafe { bindings::xrdma_ib_show_adaptive(self.as_raw(), false) };
+        }
+    }
 }
 
 /// What the user of a new completion queue asks for.
@@ -49,6 +59,8 @@ pub struct CreatedCq<T> {
     pub data: T,
     /// Completions it holds.
     pub cqe: u32,
+    /// Whether its moderation is adaptive, if a process made it: what `rdma res` says.
+    pub adaptive: bool,
 }
 
 /// What `ib_req_notify_cq` asks for.

@@ -119,6 +119,13 @@ impl IbDevice {
         }
     }
 
+    /// Whether the moderation of new completion queues is to be adaptive: the administrator's choice
+    /// (`rdma dev set ... adaptive-moderation`). Any context.
+    pub fn is_adaptive(&self) -> bool {
+        // SAFETY: `self` is a device that exists.
+        unsafe { bindings::xrdma_ib_is_adaptive(self.as_raw()) }
+    }
+
     /// Makes the net device of port 1 a member of the IP multicast group `gid`, once more. Takes the
     /// RTNL. `ENODEV` when the net device has no addresses of that kind any more.
     pub fn join_group(&self, gid: &[u8; 16]) -> Result {

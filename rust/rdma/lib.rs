@@ -58,6 +58,7 @@ mod ops;
 
 // The kernel services.
 pub mod crc;
+pub mod dim;
 pub mod gated;
 pub mod growth;
 pub mod mem;

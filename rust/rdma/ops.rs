@@ -74,6 +74,7 @@ impl<P: Provider> Ops<P> {
         process_mad: op!(HAS_PORT_COUNTERS, process_mad),
         get_dev_fw_str: Some(Self::get_dev_fw_str),
         fill_res_qp_entry: op!(HAS_SHOW_QP, fill_res_qp_entry),
+        fill_res_cq_entry: op!(HAS_SHOW_CQ, fill_res_cq_entry),
         enable_driver: op!(HAS_ENABLE, enable_driver),
         dealloc_driver: Some(Self::dealloc_driver),
 

@@ -393,6 +393,12 @@ pub trait Provider: Sized + Send + Sync + 'static {
     /// The queue pair goes. `cause` tells an explicit destroy from the end of the process' file.
     fn destroy_qp(qp: &Qp<Self>, cause: DestroyCause);
 
+    /// Adds what is to be known of a completion queue to its line in `rdma -dd resource show`. May run
+    /// while the queue is used.
+    fn show_cq(_cq: &Cq<Self>, _entry: &mut ResEntry) -> Result {
+        build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
     /// Adds what is to be known of a queue pair to its line in `rdma -dd resource show`. May run while
     /// the queue pair is used.
     fn show_qp(_qp: &Qp<Self>, _entry: &mut ResEntry) -> Result {

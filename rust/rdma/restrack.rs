@@ -232,7 +232,7 @@ impl<P: Provider> TrackedQp<P> {
     }
 }
 
-/// One queue pair's line of `rdma resource show`, being written.
+/// One object's line of `rdma resource show`, being written.
 ///
 /// # Invariants
 ///

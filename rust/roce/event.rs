@@ -82,6 +82,16 @@ impl Moderation {
         }
     }
 
+    /// Completions that raise an event; below 2: there is no moderation.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Microseconds after which fewer raise one.
+    pub const fn period_us(&self) -> u64 {
+        self.period_ns / 1000
+    }
+
     /// Whether events are held back at all.
     #[inline]
     pub const fn is_on(&self) -> bool {

@@ -5,6 +5,7 @@
 use super::Ops;
 use crate::{
     bindings,
+    cq::Cq,
     device::Device,
     errno::eopnotsupp,
     gid::Gid,
@@ -266,6 +267,22 @@ impl<P: Provider> Ops<P> {
             let mut entry = unsafe { ResEntry::new(msg) };
             // SAFETY: Created, and kept from being destroyed by its restrack reference.
             P::show_qp(unsafe { Qp::from_raw(qp) }, &mut entry)?;
+            Ok(0)
+        })
+    }
+
+    /// # Safety
+    ///
+    /// See the module. `msg` is a message that is being written.
+    pub(super) unsafe extern "C" fn fill_res_cq_entry(
+        msg: *mut kernel::bindings::sk_buff,
+        cq: *mut bindings::ib_cq,
+    ) -> c_int {
+        from_result(|| {
+            // SAFETY: By contract.
+            let mut entry = unsafe { ResEntry::new(msg) };
+            // SAFETY: Created, and kept from being destroyed by its restrack reference.
+            P::show_cq(unsafe { Cq::from_raw(cq) }, &mut entry)?;
             Ok(0)
         })
     }

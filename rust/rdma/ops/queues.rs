@@ -79,6 +79,9 @@ impl<P: Provider> Ops<P> {
             unsafe {
                 (*cq).cqe = i32::try_from(created.cqe).unwrap_or(i32::MAX);
                 Cq::<P>::place(cq, handle.clone(), user, created.data);
+                if user {
+                    bindings::xrdma_ib_show_adaptive(cq, created.adaptive);
+                }
             }
             handle.enable();
             Ok(0)

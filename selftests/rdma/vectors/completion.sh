@@ -12,7 +12,8 @@ vectors=$SELFTEST_BIN/selftest-vectors
 log=$(mktemp)
 
 says() { grep -q "^$1" "$log"; }
-fresh() { hosts_clean && hosts_up; }
+adaptive=
+fresh() { hosts_clean && hosts_up && { [ -z "$adaptive" ] || rdma dev set x1 adaptive-moderation on; }; }
 gone() { [ ! -e "/sys/class/infiniband/$1" ]; }
 no_interrupts() { ! grep -q 'x1-comp' /proc/interrupts; }
 
@@ -38,8 +39,11 @@ killed() {
 	in_host h1 rdma link del x1 && no_interrupts
 }
 
-list_cases vectors arming channels
-plan $((${#cases[@]} + 4))
+# What goes while adaptive moderation is at work.
+adapting() { local adaptive=1; "$@"; }
+
+list_cases vectors adaptive arming channels
+plan $((${#cases[@]} + 7))
 two_hosts
 for c in "${cases[@]}"; do
 	read -r program name <<<"$c"
@@ -49,6 +53,9 @@ check "link del while events fly" link_del
 check "ip link del while events fly" netdev_del
 check "rmmod while events fly" module_out
 check "kill while events fly" killed
+check "link del while queues adapt" adapting link_del
+check "rmmod while queues adapt" adapting module_out
+check "kill while queues adapt" adapting killed
 hosts_clean
 rm -f "$log"
 finish

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Completion queues: making them, adding completions, polling and arming. `cq/resize.rs` changes their
-//! size, `cq/moderation.rs` holds events back.
+//! size, `cq/moderation.rs` holds events back, `cq/adaptive.rs` as the load wants it.
 //!
 //! `Documentation/infiniband/xroce-completion-vectors.rst` follows a completion to the file descriptor
 //! of a completion channel.
 
+mod adaptive;
 mod moderation;
 mod resize;
 
@@ -36,6 +37,7 @@ use roce::event::{
     Moderation, //
 };
 
+pub(crate) use adaptive::show;
 pub(crate) use moderation::modify;
 pub(crate) use resize::resize;
 
@@ -155,6 +157,8 @@ struct Inner {
     overrun: bool,
     /// Holds events back.
     moderation: Moderation,
+    /// Changes `moderation`.
+    adapting: Option<adaptive::Adapting>,
 }
 
 /// What to do when the lock is dropped.
@@ -243,6 +247,9 @@ impl Inner {
             };
         }
         self.producer = self.producer.wrapping_add(1);
+        if let Some(adapting) = &mut self.adapting {
+            adapting.completed();
+        }
         if !self.arm().takes(completion.is_solicited()) {
             return Raise::Nothing;
         }
@@ -303,7 +310,12 @@ impl Inner {
         match act {
             Act::Nothing => Raise::Nothing,
             Act::Wait(ns) => Raise::Later(ns),
-            Act::Raise if self.take_arm() => Raise::Completion,
+            Act::Raise if self.take_arm() => {
+                if let Some(adapting) = &mut self.adapting {
+                    adapting.raised();
+                }
+                Raise::Completion
+            }
             Act::Raise => Raise::Nothing,
         }
     }
@@ -439,6 +451,7 @@ pub(crate) fn create(
         producer: 0,
         overrun: false,
         moderation: Moderation::default(),
+        adapting: None,
     };
     let is_user = user.is_some();
     let wire = Ref::pin_init(
@@ -453,12 +466,19 @@ pub(crate) fn create(
         }? Error),
         GFP_ACCOUNT,
     )?;
+    let data = CqData {
+        wire,
+        mapping: MappingCell::new(user)?,
+    };
+    // ib_core sees to the queues of kernel users.
+    let adaptive = is_user && device.is_adaptive();
+    if adaptive {
+        adaptive::start(&data.wire).inspect_err(|_| data.wire.stop_alarm())?;
+    }
     Ok(CreatedCq {
-        data: CqData {
-            wire,
-            mapping: MappingCell::new(user)?,
-        },
+        data,
         cqe: entries,
+        adaptive,
     })
 }
 
@@ -474,6 +494,7 @@ pub(crate) fn destroy(cq: &Cq<Xroce>) {
     let wire = &cq.data().wire;
     wire.kill();
     wire.stop_alarm();
+    wire.stop_adapting();
 }
 
 /// `ib_poll_cq`. Any context.

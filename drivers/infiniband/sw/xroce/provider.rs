@@ -381,6 +381,10 @@ impl Provider for Xroce {
         cq::destroy(cq);
     }
 
+    fn show_cq(cq: &Cq<Self>, entry: &mut ResEntry) -> Result {
+        cq::show(cq, entry)
+    }
+
     fn poll_cq(cq: &Cq<Self>, wcs: &mut WcBuf<'_>) -> Result {
         cq::poll(cq, wcs)
     }

@@ -3,6 +3,7 @@
 //! Completion queue moderation: fewer events than completions (`ibv_modify_cq`).
 
 use super::{
+    Inner,
     Raise,
     WireCq, //
 };
@@ -75,20 +76,34 @@ impl WireCq {
     }
 }
 
-/// Gives a queue its alarm; it may have one. One at a time for a queue. Process context.
-fn ensure_alarm(wire: &Ref<WireCq>) -> Result {
-    if wire.alarm.as_ref().is_some() {
-        return Ok(());
+/// Gives a queue its alarm, and its number in the table of completion queues; it may have them. One
+/// at a time for a queue. Process context.
+pub(super) fn ensure_alarm(wire: &Ref<WireCq>) -> Result<u32> {
+    if let Some(alarm) = wire.alarm.as_ref() {
+        return Ok(alarm.id);
     }
     let place = tables::tables()?.cqs.reserve()?;
-    wire.alarm.populate(Alarm::new(place.id())?);
+    let id = place.id();
+    wire.alarm.populate(Alarm::new(id)?);
     place.publish(wire.clone());
-    Ok(())
+    Ok(id)
+}
+
+impl Inner {
+    /// Another rule. What was held back under the old one comes now.
+    pub(super) fn change_moderation(&mut self, new: Moderation) -> Raise {
+        let held_back = self.moderation.is_waiting();
+        self.moderation = new;
+        self.raise(match held_back {
+            true => Act::Raise,
+            false => Act::Nothing,
+        })
+    }
 }
 
 /// `ibv_modify_cq`: an event for `count` completions, or `period` microseconds after the first of
 /// them, or when half of the queue is full. A count below 2 or a period of 0 ends moderation. EINVAL
-/// for what query_device does not offer. Process context.
+/// for what query_device does not offer. Ends adaptive moderation. Process context.
 pub(crate) fn modify(cq: &Cq<Xroce>, count: u16, period: u16) -> Result {
     if count > limits::MAX_CQ_MODERATION_COUNT || period > limits::MAX_CQ_MODERATION_PERIOD {
         return Err(EINVAL);
@@ -100,16 +115,9 @@ pub(crate) fn modify(cq: &Cq<Xroce>, count: u16, period: u16) -> Result {
     if new.is_on() {
         ensure_alarm(&data.wire)?;
     }
-    let raise = {
-        let mut inner = data.wire.inner.lock();
-        let held_back = inner.moderation.is_waiting();
-        inner.moderation = new;
-        // What was held back under the old rule comes now.
-        inner.raise(match held_back {
-            true => Act::Raise,
-            false => Act::Nothing,
-        })
-    };
+    data.wire.stop_adapting();
+    cq.show_not_adaptive();
+    let raise = data.wire.inner.lock().change_moderation(new);
     if raise == Raise::Completion {
         data.wire.handle.completion();
     }
