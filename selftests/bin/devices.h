@@ -14,6 +14,21 @@
 static const char *device[2];
 static int gid_index[2];
 
+/* How often the device called NAME has told senders to come again (RNR). */
+static inline unsigned long come_again(const char *name)
+{
+	unsigned long n;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/send_rnr_err",
+		 name);
+	f = fopen(path, "r");
+	CHECK(f && fscanf(f, "%lu", &n) == 1);
+	fclose(f);
+	return n;
+}
+
 /* Runs the case that the arguments name, with BEFORE and AFTER around it. */
 static inline int main_around(const struct check_case *cases, void (*before)(void),
 			      void (*after)(void), int argc, char **argv)

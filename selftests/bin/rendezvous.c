@@ -170,6 +170,73 @@ static void rendezvous_wraps(void)
 	CHECK(to[0] == 0x5a && !memcmp(to, to + 1, AREA - 1));
 }
 
+/* As many requests as this come before the receiver may send. */
+#define MANY 40
+/* Messages that wait in a queue pair to be fetched. */
+#define WAITING 32
+
+/*
+ * A receiver in RTR takes as many requests as can wait and tells the others to come
+ * again. In RTS it fetches all.
+ */
+static void rendezvous_waits(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_rvh r = { .rkey = htobe32(from_mr->rkey), .len = htobe32(100) };
+	struct ibv_sge sge = { 0, 32, from_mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+	}, *bad;
+	unsigned long before = come_again(device[1]);
+	int i, fetched;
+	double end = deadline(20);
+	struct ibv_wc wc;
+	struct tm_done d;
+
+	CHECK(!ibv_modify_qp(b.qp, &attr, IBV_QP_STATE));
+	ready_end(&b, &a);
+	for (i = 0; i < MANY; i++) {
+		CHECK(!post_receive(&a, i));
+		add(i, 100 + i, ALL, 100 * i, 100);
+		memset(from + 65536 + 100 * i, i + 1, 100);
+		tm_header(from + 64 * i, IBV_TMH_RNDV, 100 + i);
+		r.va = htobe64((uintptr_t)from + 65536 + 100 * i);
+		memcpy(from + 64 * i + 16, &r, sizeof(r));
+		sge.addr = (uintptr_t)from + 64 * i;
+		wr.wr_id = i;
+		CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	}
+	for (i = 0; i < WAITING; i++) {
+		d = next_done();
+		CHECK(d.wr_id == (uint64_t)i && !d.status && d.flags == IBV_WC_TM_MATCH);
+		CHECK(next_wc(a.cq, &wc) == 1 && wc.wr_id == (uint64_t)i && !wc.status);
+	}
+	/* The next has come more than once. */
+	while (come_again(device[1]) < before + 3)
+		CHECK(!is_past(end));
+	nothing_done();
+	CHECK(ibv_poll_cq(a.cq, 1, &wc) == 0 && ibv_poll_cq(answers, 1, &wc) == 0);
+
+	start_end(&b, PATIENT);
+	for (fetched = 0; fetched < MANY;) {
+		d = next_done();
+		CHECK(!d.status && d.opcode == IBV_WC_TM_RECV);
+		if (d.flags == IBV_WC_TM_MATCH) {
+			CHECK(d.wr_id == (uint64_t)i++);
+			continue;
+		}
+		CHECK(d.flags == IBV_WC_TM_DATA_VALID && d.len == 100);
+		CHECK(d.wr_id == (uint64_t)fetched++);
+	}
+	CHECK(i == MANY && !memcmp(to, from + 65536, 100 * MANY));
+	for (i = WAITING; i < MANY; i++)
+		CHECK(next_wc(a.cq, &wc) == 1 && wc.wr_id == (uint64_t)i && !wc.status);
+	for (i = 0; i < MANY; i++)
+		CHECK(next_wc(answers, &wc) == 1 && wc.wr_id == (uint64_t)i && !wc.status);
+	nothing_done();
+}
+
 /* The same memory, not pinned. */
 static void unpin(struct end *e, uint8_t *p, struct ibv_mr **mr)
 {
@@ -259,6 +326,7 @@ static const struct check_case cases[] = {
 	{ "rendezvous-bad-key", rendezvous_bad_key },
 	{ "rendezvous-huge", rendezvous_huge },
 	{ "rendezvous-wraps", rendezvous_wraps },
+	{ "rendezvous-waits", rendezvous_waits },
 	{ "on-demand", on_demand },
 	{ "vanished", vanished },
 	{}

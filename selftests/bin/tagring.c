@@ -324,21 +324,6 @@ static void index_out_of_range(void)
 
 static atomic_int stopped;
 
-/* How often the queue's device has told senders to come again. */
-static unsigned long come_again(void)
-{
-	unsigned long n;
-	char path[128];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/send_rnr_err",
-		 device[1]);
-	f = fopen(path, "r");
-	CHECK(f && fscanf(f, "%lu", &n) == 1);
-	fclose(f);
-	return n;
-}
-
 /* Every slot of the ring has an operation; it is always full. */
 static void *keep_full(void *arg)
 {
@@ -356,7 +341,7 @@ static void *keep_full(void *arg)
 static void without_pause(void)
 {
 	struct xroce_tm_op_slot sync = { .opcode = XROCE_TM_SYNC };
-	unsigned long before = come_again();
+	unsigned long before = come_again(device[1]);
 	double end = deadline(30);
 	struct ibv_wc wc;
 	pthread_t writer;
@@ -374,7 +359,7 @@ static void without_pause(void)
 		CHECK(!is_past(end));
 	for (i = 0; i < RECEIVES; i++)
 		CHECK(!post_send(&hostile.a, i, TM_HDR + i));
-	for (i = 0; come_again() < before + 3; i++) {
+	for (i = 0; come_again(device[1]) < before + 3; i++) {
 		CHECK(!is_past(end));
 		goes_on(i);
 	}
