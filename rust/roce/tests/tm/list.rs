@@ -2,6 +2,10 @@
 
 //! The matching list against the naive one, step by step.
 
+use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
+
 use proptest::prelude::*;
 
 use crate::naive::Naive;
@@ -241,5 +245,59 @@ fn equal_tags_cost_nothing() {
         assert_eq!(tags.find(5), Some(i));
         assert_eq!(tags.find(6), None);
         tags.take(i).unwrap();
+    }
+}
+
+/// Entries that count how often one is looked at.
+struct Counted {
+    entries: Vec<Entry>,
+    looks: Rc<Cell<u64>>,
+}
+
+impl Deref for Counted {
+    type Target = [Entry];
+
+    fn deref(&self) -> &[Entry] {
+        self.looks.set(self.looks.get() + 1);
+        &self.entries
+    }
+}
+
+impl DerefMut for Counted {
+    fn deref_mut(&mut self) -> &mut [Entry] {
+        &mut self.entries
+    }
+}
+
+/// A search looks at as many entries in a long list as in a short one: those of one
+/// chain, two at most on average, and then once more, at what it found or for one
+/// behind the end.
+#[test]
+fn distinct_tags_cost_nothing() {
+    for n in [10u32, 1000, 100_000] {
+        let looks = Rc::new(Cell::new(0));
+        let mut tags = Matcher::new(
+            Counted {
+                entries: vec![Entry::default(); n as usize],
+                looks: looks.clone(),
+            },
+            vec![0; n as usize],
+            Key(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210),
+        );
+        for i in 0..n {
+            tags.add(i, u64::from(i), u64::MAX).unwrap();
+        }
+        looks.set(0);
+        for i in 0..n {
+            assert_eq!(tags.find(u64::from(i)), Some(i));
+        }
+        let found = looks.get();
+        for i in 0..n {
+            assert_eq!(tags.find(u64::from(n + i)), None);
+        }
+        let missed = looks.get() - found;
+        println!("{n} tags: {found} looks found all, {missed} found nothing");
+        assert!(found <= 3 * u64::from(n));
+        assert!(missed <= 3 * u64::from(n));
     }
 }
