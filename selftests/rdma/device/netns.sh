@@ -14,7 +14,8 @@ same_address_twice() {
 }
 exclusive() {
 	hosts_clean
-	rdma system set netns exclusive || return 1
+	# Not while a namespace is being taken down.
+	until_true 10 rdma system set netns exclusive || return 1
 	hosts_net || return 1
 	# In this mode a device is where it was made, or where it is moved to.
 	local n
