@@ -42,9 +42,9 @@ pub(crate) use state::{
 /// for loss: its window is smaller than this unless it does not follow it.
 pub(crate) const BACKLOG: u32 = 1024;
 
-/// The memory that they may take: that of the largest window in packets of the largest MTU, buffers and
-/// all, and some more.
-pub(crate) const BACKLOG_BYTES: u32 = 4 << 20;
+/// The memory that they may take: that of the largest window in packets of the largest MTU, for each of
+/// which some drivers have a buffer of 16 KiB and what belongs to it.
+pub(crate) const BACKLOG_BYTES: u32 = 8 << 20;
 
 /// A queue pair on the wire.
 #[pin_data]
