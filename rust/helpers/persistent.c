@@ -37,7 +37,7 @@ bool xrdma_mem_is_persistent(const struct xrdma_mem *m)
 
 /*
  * kmap_local_page() and, where there is no such cache, arch_wb_cache_pmem() are
- * inline; wmb() is a macro. When this returns, what was written to these bytes
+ * inline; pmem_wmb() is a macro. When this returns, what was written to these bytes
  * has left the CPU caches. @m has pages. Any context.
  */
 void xrdma_mem_write_back(const struct xrdma_mem *m, __u64 off, size_t len)
@@ -52,5 +52,5 @@ void xrdma_mem_write_back(const struct xrdma_mem *m, __u64 off, size_t len)
 		off += n;
 		len -= n;
 	}
-	wmb();
+	pmem_wmb();
 }

@@ -344,6 +344,7 @@ fn advance(
             env.source = head
                 .as_ref()
                 .map(|head| head.source(&side.io, qp, &transfer.message));
+            env.sender = Some(qp);
             match responder.local_request(&transfer.message, now, &mut env) {
                 Ok(plan) => {
                     transfer.token = NEXT_TOKEN.fetch_add(1, Relaxed);

@@ -64,8 +64,13 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
 /// What this host wrote is seen by all its CPUs and devices after a fence. To persistence, the CPU
 /// caches of the range are written back, which takes its time: queue pairs that may meet such memory
 /// run in a thread. The key is checked again at each step, and a queue pair that is not connected any
-/// more ends it.
-pub(crate) fn flush(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(), Fault> {
+/// more ends it: `qp`, or `sender`, the one of this host in whose run this is done, if there is one.
+pub(crate) fn flush(
+    qp: &WireQp,
+    sender: Option<&WireQp>,
+    pd: u64,
+    flush: &Flush,
+) -> Result<(), Fault> {
     let (mut at, mut rest) = range(qp, pd, flush)?;
     full_fence();
     if !flush.placement.persistent {
@@ -79,7 +84,10 @@ pub(crate) fn flush(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(), Fault> {
         })?;
         at = at.wrapping_add(now);
         rest = rest.wrapping_sub(now);
-        if matches!(qp.state(), QpState::Reset | QpState::Init | QpState::Err) {
+        let is_over = |qp: &WireQp| {
+            matches!(qp.state(), QpState::Reset | QpState::Init | QpState::Err)
+        };
+        if is_over(qp) || sender.is_some_and(is_over) {
             return Err(Fault);
         }
         if work::may_sleep() {

@@ -86,6 +86,7 @@ impl RecvSide {
             path,
             io,
             source: None,
+            sender: None,
         };
         (responder, env)
     }

@@ -21,6 +21,8 @@ pub(crate) struct RecvEnv<'a> {
     pub(crate) io: &'a mut RecvIo,
     /// The message that may begin now, for a tag-matching queue.
     pub(crate) source: Option<Source<'a>>,
+    /// Who asks, if it is of this host: its own run is what executes the request.
+    pub(crate) sender: Option<&'a WireQp>,
 }
 
 impl RecvEnv<'_> {
@@ -122,7 +124,7 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {
         remote_pd(self.qp, srqn)
-            .and_then(|pd| mr::flush(self.qp, pd, flush))
+            .and_then(|pd| mr::flush(self.qp, self.sender, pd, flush))
             .map_err(wire_fault)
     }
 
