@@ -12,8 +12,9 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <rdma/rdma_user_ioctl_cmds.h>
-#include <rdma/ib_user_ioctl_cmds.h>
 #include <rdma/xroce-abi.h>
+
+#include "later_uapi.h"
 
 #define RAW_ATTRS 16
 
