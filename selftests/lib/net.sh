@@ -106,8 +106,13 @@ hosts_net() {
 		netns add h2
 		link add e1 netns h1 mtu $mtu type veth peer name e2 netns h2 mtu $mtu
 	END
+	# While the link-local address is being tried, for a second, no neighbour is found:
+	# RDMA's questions have no source address of their own.
 	for n in 1 2; do
-		ip -n h$n -batch - <<-END || return 1
+		nsenter --net=/run/netns/h$n sh -ec "for dev in e$n default; do
+				echo 0 >/proc/sys/net/ipv6/conf/\$dev/accept_dad
+			done
+			exec ip -batch -" <<-END || return 1
 			link set lo up
 			link set e$n up
 			addr add 10.7.0.$n/24 dev e$n
