@@ -84,9 +84,8 @@ pub(crate) fn flush(
         })?;
         at = at.wrapping_add(now);
         rest = rest.wrapping_sub(now);
-        let is_over = |qp: &WireQp| {
-            matches!(qp.state(), QpState::Reset | QpState::Init | QpState::Err)
-        };
+        let is_over =
+            |qp: &WireQp| matches!(qp.state(), QpState::Reset | QpState::Init | QpState::Err);
         if is_over(qp) || sender.is_some_and(is_over) {
             return Err(Fault);
         }
