@@ -71,6 +71,18 @@ static uint64_t written_back(void)
 	return sum;
 }
 
+/* How often something was written back, ever. Tracing goes on while it is read. */
+static unsigned long times_written_back(void)
+{
+	FILE *f = fopen(TRACING "kprobe_profile", "r");
+	unsigned long hits = 0;
+
+	CHECK(f);
+	CHECK(fscanf(f, " write_back %lu", &hits) == 1);
+	fclose(f);
+	return hits;
+}
+
 static void map_memory(void)
 {
 	const int rw = PROT_READ | PROT_WRITE;
@@ -321,6 +333,57 @@ static void on_demand(void)
 	end();
 }
 
+/* The same memory so many times: a FLUSH of it all takes a while. */
+#define TIMES 512
+
+/*
+ * A sender that goes into error while its FLUSH of all is executed is flushed, or it was
+ * done; the peer has not heard of it. Between hosts the peer goes on.
+ */
+static void sender_fails(void)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR }, attr;
+	int fd = open(getenv("DEVDAX"), O_RDWR), early = 0, i, got;
+	struct ibv_qp_init_attr init;
+	struct ibv_mr *mr;
+	unsigned long hits;
+	uint8_t *all;
+	double limit;
+
+	CHECK(fd >= 0);
+	all = mmap(NULL, (size_t)SIZE * TIMES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(all != MAP_FAILED);
+	for (i = 0; i < TIMES; i++)
+		CHECK(mmap(all + (size_t)SIZE * i, SIZE, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_FIXED, fd, 0) == all + (size_t)SIZE * i);
+	CHECK(!close(fd));
+	begin();
+	mr = region(all, (size_t)SIZE * TIMES, ALL | PERSISTENT);
+	for (i = 0; i < 20 && !early; i++) {
+		written_back();
+		hits = times_written_back();
+		ibv_wr_start(qp);
+		qp->wr_id = 7;
+		qp->wr_flags = IBV_SEND_SIGNALED;
+		ibv_wr_flush(qp, mr->rkey, 5, 64, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+		CHECK(!ibv_wr_complete(qp));
+		for (limit = deadline(20); times_written_back() == hits;)
+			CHECK(!is_past(limit));
+		CHECK(!ibv_modify_qp(a.qp, &error, IBV_QP_STATE));
+		got = status(a.cq);
+		CHECK(got == IBV_WC_SUCCESS || got == IBV_WC_WR_FLUSH_ERR);
+		CHECK(!ibv_query_qp(b.qp, &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_RTS);
+		early = got == IBV_WC_WR_FLUSH_ERR;
+		if (early && device[0] == device[1])
+			CHECK(written_back() < (uint64_t)SIZE * TIMES);
+		again();
+	}
+	CHECK(early);
+	CHECK(!ibv_dereg_mr(mr));
+	end();
+	CHECK(!munmap(all, (size_t)SIZE * TIMES));
+}
+
 static const struct check_case cases[] = {
 	{ "registered", registered },
 	{ "flushed", flushed },
@@ -328,6 +391,7 @@ static const struct check_case cases[] = {
 	{ "window", window },
 	{ "reregistered", reregistered },
 	{ "on_demand", on_demand },
+	{ "sender_fails", sender_fails },
 	{ NULL, NULL },
 };
 

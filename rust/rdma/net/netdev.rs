@@ -17,8 +17,8 @@ use crate::bindings;
 
 /// A network device, `struct net_device`.
 ///
-/// An [`ARef`](kernel::sync::aref::ARef) to it delays the end of the device's unregistration: who keeps one drops it when
-/// [`NetdevEvent::Unregister`] comes.
+/// An [`ARef`](kernel::sync::aref::ARef) to it delays the end of the device's unregistration: who
+/// keeps one drops it when [`NetdevEvent::Unregister`] comes.
 ///
 /// Values may change at any time unless the caller holds RTNL.
 #[repr(transparent)]

@@ -310,7 +310,7 @@ fn answers(responder: QpKind, requester: QpKind) -> bool {
 fn listens(peer: &WireQp, recv: &RecvSide, side: &SendSide, qp: &WireQp) -> bool {
     let av = side.path.av();
     let theirs = recv.path.av();
-    !matches!(peer.state(), QpState::Reset | QpState::Init | QpState::Err)
+    peer.state().is_connected()
         && recv.responder.dest_qpn() == qp.qpn
         && theirs.src == av.dst
         && theirs.dst == av.src
@@ -362,6 +362,11 @@ fn advance(
             }
         }
     };
+    // It may have ended early, with its sender. For the peer it never came, as on the wire.
+    if transfer.message.wr.op == SendOp::Flush && !qp.state().is_connected() {
+        abandon_at(transfer, peer, recv);
+        return Step::Finished(Err(LocalError::Silent));
+    }
     let mut ok = LocalOk::Done;
     let (outcome, blame) = match copy_chunk(&side.io, qp, peer, recv, transfer, plan, until) {
         Ok(false) => return Step::More,

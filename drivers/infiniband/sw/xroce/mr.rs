@@ -304,7 +304,7 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
 /// one. By a peer's request, `by_peer`, only what peers have a right to: no other region has a key for
 /// them, so they could have guessed it only.
 fn invalidate_fast(key: u32, pd: u64, by_peer: bool) -> Result<(), Fault> {
-    const REMOTE: u32 = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC;
+    const REMOTE: u32 = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | access::FLUSH_GLOBAL;
     let fits = |r: &Fast| r.key == key && (!by_peer || r.access & REMOTE != 0);
     tables::get()
         .and_then(|tables| {

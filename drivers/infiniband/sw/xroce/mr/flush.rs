@@ -63,8 +63,9 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
 ///
 /// What this host wrote is seen by all its CPUs and devices after a fence. To persistence, the CPU
 /// caches of the range are written back, which takes its time: queue pairs that may meet such memory
-/// run in a thread. The key is checked again at each step, and a queue pair that is not connected any
-/// more ends it: `qp`, or `sender`, the one of this host in whose run this is done, if there is one.
+/// run in a thread. The key is checked again at each step. It ends with a fault when `qp` is not
+/// connected any more; and without one when `sender` is not, the one of this host in whose run this is
+/// done, if there is one: it has to see to it that its request does not pass for done.
 pub(crate) fn flush(
     qp: &WireQp,
     sender: Option<&WireQp>,
@@ -84,9 +85,13 @@ pub(crate) fn flush(
         })?;
         at = at.wrapping_add(now);
         rest = rest.wrapping_sub(now);
-        let is_over =
-            |qp: &WireQp| matches!(qp.state(), QpState::Reset | QpState::Init | QpState::Err);
-        if is_over(qp) || sender.is_some_and(is_over) {
+        if rest == 0 {
+            break;
+        }
+        if sender.is_some_and(|sender| !sender.state().is_connected()) {
+            return Ok(());
+        }
+        if !qp.state().is_connected() {
             return Err(Fault);
         }
         if work::may_sleep() {

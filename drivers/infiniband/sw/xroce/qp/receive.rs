@@ -215,7 +215,7 @@ impl RecvSide {
     fn burst(&mut self, qp: &WireQp, now: u64) -> bool {
         let mut budget = Budget::new();
         loop {
-            // As for packets that come in.
+            // Whoever resets or destroys the queue pair waits for this run.
             if qp.state() == QpState::Reset {
                 return true;
             }

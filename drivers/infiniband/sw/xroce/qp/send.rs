@@ -203,6 +203,11 @@ impl SendSide {
         let mut again = Run::Idle;
         let mut route = None;
         loop {
+            // Whoever resets or destroys the queue pair waits for this run.
+            if qp.state() == QpState::Reset {
+                again = Run::Again;
+                break;
+            }
             if !fill(&mut self.requester, &mut self.io, qp) {
                 break;
             }

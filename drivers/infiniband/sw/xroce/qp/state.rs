@@ -39,6 +39,11 @@ impl QpState {
         }
     }
 
+    /// The queue pair has a peer, with whom it may be busy.
+    pub(crate) fn is_connected(self) -> bool {
+        !matches!(self, QpState::Reset | QpState::Init | QpState::Err)
+    }
+
     /// The queue pair is in the error state.
     pub(crate) fn is_error(self) -> bool {
         matches!(self, QpState::Err)
