@@ -199,8 +199,10 @@ static void receive_qps(void)
 static void interface_down(void)
 {
 	const struct peer there = { "::ffff:10.7.0.1", "::ffff:10.7.0.2", NULL, 0 };
+	double end_of_wait;
 	struct ibv_ah_attr to;
 	struct ibv_qp *qp;
+	int err;
 
 	setup();
 	to = way_to(&there);
@@ -210,7 +212,12 @@ static void interface_down(void)
 	RETURNS(ENETUNREACH, to_rtr(qp, IBV_QPT_RC, &to));
 	CHECK(state_of(qp) == IBV_QPS_INIT);
 	CHECK(!system("ip -n h1 link set e1 up && ip -n h1 addr add fd07::1/64 dev e1 nodad"));
-	RETURNS(0, to_rtr(qp, IBV_QPT_RC, &to));
+	end_of_wait = deadline(20);
+	/* The wire may not be up yet, and the core waits for a neighbour no longer than a second. */
+	do
+		err = to_rtr(qp, IBV_QPT_RC, &to);
+	while (err == ETIMEDOUT && !is_past(end_of_wait));
+	RETURNS(0, err);
 	CHECK(!ibv_destroy_qp(qp));
 	end();
 }

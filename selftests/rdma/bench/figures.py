@@ -38,7 +38,7 @@ def events():
     flow = ['stream', 'completions cpu', 'events cpu', 'per event']
     common = ['latency', 'latency apart', 'many', 'many cpu'] + flow
     want = {'xroce': sorted(common + [name + ' moderated' for name in flow]), 'rxe': sorted(common)}
-    got = run('events', '--seconds', '0.1')
+    got = run('events', '--seconds', '0.3')
     cpus = os.cpu_count()
     expect_eq(sorted(got['cpus'], key=int), sorted({'1', str(cpus)}, key=int), 'numbers of CPUs')
     for number, devices in got['cpus'].items():

@@ -31,11 +31,12 @@ mcast() {
 	local group=239.7.7.7 rc=0
 	for n in 1 2; do ip -n h$n route replace 239.0.0.0/8 dev e$n; done
 	in_host h1 timeout $((60 * SELFTEST_SLOW)) mckey -m $group -b $ADDR1 -C 20 -S 512 >"$tmp/mckey" 2>&1 &
+	local pid=$!
 	joined() { in_host h1 ip maddr show dev e1 | grep -q $group; }
 	until_true 10 joined || { echo "not joined"; rc=1; }
 	# More than are waited for: the queue pair joins a moment after the host.
 	in_host h2 timeout $((60 * SELFTEST_SLOW)) mckey -m $group -s -b $ADDR2 -C 200 -S 512 || rc=1
-	wait $! || rc=1
+	wait $pid || rc=1
 	cat "$tmp/mckey"
 	return $rc
 }

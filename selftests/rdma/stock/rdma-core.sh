@@ -25,7 +25,7 @@ def success(self, test):
 unittest.TextTestResult.addSuccess = success
 sys.argv[0] = "run_tests.py"
 runpy.run_path("./run_tests.py", run_name="__main__")'
-list=$PWD/$(dirname "$0")/rdma-core.list
+list=$(realpath "$(dirname "$0")")/rdma-core.list
 
 # Of the list, what is to be run, and is in this version of rdma-core.
 wanted() {

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
 
 import ktap
@@ -203,12 +204,14 @@ def opened_while_it_goes(stage):
     keeper, a, b = (stage.puppet('x1', domain=True) for _ in range(3))
     rounds = 10 if ktap.DEBUG else 25
     opened = n = 0
-    # Whoever is told first comes first, mostly: there are more rounds until both were first.
+    # Whoever is told first comes first, mostly. Until both were, there are more rounds, and the
+    # second is told ever later.
     while n < rounds or (n < 8 * rounds and opened in (0, n)):
         qpn, = a('tgt', 0, 0, 0)
         told = [lambda: a.start('unqp', 0), lambda: b.start('view', 0, 0, 0, qpn)]
         for start in told[::-1] if n % 2 else told:
             start()
+            time.sleep(0.004 * max(0, n - rounds))
         n += 1
         a.finish()
         try:
