@@ -9,7 +9,6 @@
  * The two ends of a connection are on the two devices, or both on the first.
  */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <sys/fsuid.h>
 
 #include "ends.h"
@@ -312,93 +311,6 @@ static void other_credentials(void)
 	free_pair();
 }
 
-/* A peer that writes until it meets an error. */
-struct writer {
-	uint8_t *from, *to;
-	struct ibv_mr *source;
-	uint32_t length, rkey;
-	long done;
-	int errors, flushed;
-};
-
-static void *write_on(void *arg)
-{
-	struct writer *w = arg;
-	long posted = 0, completed = 0;
-	struct ibv_wc wc;
-
-	while (!w->errors || completed < posted) {
-		struct ibv_sge sge = { (uintptr_t)w->from, w->length, w->source->lkey };
-		struct ibv_send_wr *bad, wr = {
-			.wr_id = posted, .sg_list = &sge, .num_sge = 1,
-			.opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-			.wr.rdma = { (uintptr_t)w->to, w->rkey },
-		};
-
-		if (!w->errors && posted - completed < 8) {
-			CHECK(!ibv_post_send(a.qp, &wr, &bad));
-			posted++;
-			continue;
-		}
-		CHECK(next_wc(a.cq, &wc) == 1);
-		CHECK(wc.wr_id == (uint64_t)completed);
-		completed++;
-		if (wc.status == IBV_WC_SUCCESS) {
-			CHECK(!w->errors);
-			__atomic_add_fetch(&w->done, 1, __ATOMIC_SEQ_CST);
-		} else if (wc.status == IBV_WC_REM_ACCESS_ERR) {
-			CHECK(!w->errors);
-			w->errors++;
-		} else {
-			CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && w->errors);
-			w->flushed++;
-		}
-	}
-	return NULL;
-}
-
-/*
- * A region goes while the peer writes to it: the peer sees successes, one
- * remote access error, flushes. Once dereg has returned nothing is written.
- */
-static void dereg_under_writes(void)
-{
-	struct writer w = { .length = 1 << 18 };
-	struct ibv_async_event ev;
-	struct ibv_mr *target;
-	pthread_t thread;
-	uint32_t n;
-	int round;
-
-	w.from = aligned_alloc(4096, w.length);
-	w.to = aligned_alloc(4096, w.length);
-	CHECK(w.from && w.to);
-	memset(w.from, 0x5a, w.length);
-	for (round = 0; round < 8; round++) {
-		make_pair();
-		w.source = ibv_reg_mr(a.pd, w.from, w.length, 0);
-		target = ibv_reg_mr(b.pd, w.to, w.length,
-				    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-		CHECK(w.source && target);
-		w.rkey = target->rkey;
-		w.done = w.errors = w.flushed = 0;
-		CHECK(!pthread_create(&thread, NULL, write_on, &w));
-		while (__atomic_load_n(&w.done, __ATOMIC_SEQ_CST) < 3 * round)
-			usleep(10);
-		CHECK(!ibv_dereg_mr(target));
-		memset(w.to, 0xa5, w.length);
-		CHECK(!pthread_join(thread, NULL));
-		CHECK(w.errors == 1);
-		CHECK(next_event(b.ctx, IBV_EVENT_QP_ACCESS_ERR, &ev));
-		CHECK(ev.element.qp == b.qp);
-		for (n = 0; n < w.length && w.to[n] == 0xa5; n++)
-			;
-		CHECK(n == w.length);
-		CHECK(!ibv_dereg_mr(w.source));
-		free_pair();
-	}
-}
-
 static const struct check_case cases[] = {
 	{ "post_states", post_states },
 	{ "inline_unasked", inline_unasked },
@@ -410,7 +322,6 @@ static const struct check_case cases[] = {
 	{ "flush_in_error", flush_in_error },
 	{ "reconnect", reconnect },
 	{ "other_credentials", other_credentials },
-	{ "dereg_under_writes", dereg_under_writes },
 	{ NULL, NULL },
 };
 
