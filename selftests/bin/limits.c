@@ -11,7 +11,7 @@
 #include "check.h"
 
 /* The user guide's numbers; libibverbs cannot be asked for these. */
-enum { DOMAINS = 16384, TARGETS = 65536, USERS = 1024, DMS = 4096 };
+enum { DOMAINS = 16384, TARGETS = 65536, USERS = 1024, DMS = 4096, MEMBERSHIPS = 4096 };
 
 static struct ibv_context *ctx;
 static const char *device;
@@ -285,6 +285,52 @@ static void mws(void)
 	exhaust(make_mw, drop_mw, attr.max_mw, 0);
 }
 
+/* One queue pair in ever other groups. */
+static struct ibv_qp *member;
+static uint8_t joined[MEMBERSHIPS + 1];
+
+static union ibv_gid group(size_t n)
+{
+	return (union ibv_gid) { .raw = { [10] = 0xff, 0xff, 239, 9, n >> 8, n } };
+}
+
+static void *join_group(void)
+{
+	union ibv_gid to;
+	size_t n;
+	int err;
+
+	for (n = 0; joined[n]; n++)
+		;
+	to = group(n);
+	err = ibv_attach_mcast(member, &to, 0);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	joined[n] = 1;
+	return &joined[n];
+}
+
+static int leave_group(void *any)
+{
+	uint8_t *of = any;
+	union ibv_gid from = group(of - joined);
+
+	*of = 0;
+	return ibv_detach_mcast(member, &from, 0);
+}
+
+static void memberships(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq };
+
+	CHECK(attr.max_total_mcast_qp_attach == MEMBERSHIPS && attr.max_mcast_grp == MEMBERSHIPS);
+	CHECK((member = ibv_create_qp(pd, &init)));
+	exhaust(join_group, leave_group, MEMBERSHIPS, 0);
+	CHECK(!ibv_destroy_qp(member));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -293,6 +339,7 @@ static const struct {
 	{ "domains", domains, 0 },
 	{ "users", users, 0 },
 	{ "dms", dms, 0 },
+	{ "memberships", memberships, 0 },
 	{ "pds", pds, 0 },
 	{ "ahs", ahs, 0 },
 	{ "targets", targets, 1 },
