@@ -278,6 +278,74 @@ static void killed(void)
 	}
 }
 
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+/* In a thread: a call that waits for an event, and the errno with which it came back. */
+struct waiter {
+	pthread_t thread;
+	int (*wait)(void);
+	int err, is_over;
+};
+
+static void *wait_for_event(void *arg)
+{
+	struct waiter *w = arg;
+
+	errno = 0;
+	w->err = w->wait() ? errno : 0;
+	__atomic_store_n(&w->is_over, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static int wait_for_completion(void)
+{
+	struct ibv_cq *got;
+	void *context;
+
+	return ibv_get_cq_event(channel, &got, &context);
+}
+
+static int wait_for_async(void)
+{
+	struct ibv_async_event ev;
+
+	return ibv_get_async_event(ctx, &ev);
+}
+
+/* A signal ends the wait with EINTR, as read(2) has it, and no event is lost by it. */
+static void interrupted(void)
+{
+	struct sigaction catch = { .sa_handler = interrupt };
+	struct waiter w[2] = { { .wait = wait_for_completion }, { .wait = wait_for_async } };
+	struct end e[2];
+	struct ibv_cq *cq;
+	int i;
+
+	setup();
+	CHECK(!sigaction(SIGUSR1, &catch, NULL));
+	cq = new_cq(8, channel, 0);
+	new_pair(e, cq, cq);
+	for (i = 0; i < 2; i++) {
+		CHECK(!pthread_create(&w[i].thread, NULL, wait_for_event, &w[i]));
+		/* A signal that comes before the wait does nothing. */
+		while (!__atomic_load_n(&w[i].is_over, __ATOMIC_SEQ_CST)) {
+			CHECK(!pthread_kill(w[i].thread, SIGUSR1));
+			usleep(1000);
+		}
+		CHECK(!pthread_join(w[i].thread, NULL));
+		CHECK(w[i].err == EINTR);
+	}
+	CHECK(!ibv_req_notify_cq(cq, 0));
+	writes(e, 1);
+	CHECK(event_of(channel) == cq);
+	drain(cq, 1);
+	end_pair(e);
+	CHECK(!ibv_destroy_cq(cq));
+}
+
 static const struct check_case cases[] = {
 	{ "many queues, vectors and channels", many_of_each },
 	{ "a busy neighbour", busy_neighbour },
@@ -285,6 +353,7 @@ static const struct check_case cases[] = {
 	{ "destroy waits for acknowledgements", destroy_waits },
 	{ "destroy with events queued", destroy_with_events },
 	{ "kill with events queued", killed },
+	{ "interrupted waits", interrupted },
 	{ NULL, NULL }
 };
 

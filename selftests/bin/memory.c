@@ -10,13 +10,11 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "datagrams.h"
+#include "guard.h"
 #include "remote.h"
 #include "xrcpair.h"
 
@@ -556,21 +554,6 @@ static void on_demand(void)
 	free_pair();
 }
 
-/* Has accesses to N pages at P wait; -1 on kernels without userfaultfd. */
-static int guard(uint8_t *p, size_t n)
-{
-	struct uffdio_api api = { .api = UFFD_API };
-	struct uffdio_register range = {
-		.range = { (uintptr_t)p, n * PAGE }, .mode = UFFDIO_REGISTER_MODE_MISSING,
-	};
-	int fd = syscall(SYS_userfaultfd, O_CLOEXEC);
-
-	if (fd < 0 && errno == ENOSYS)
-		return -1;
-	CHECK(fd >= 0 && !ioctl(fd, UFFDIO_API, &api) && !ioctl(fd, UFFDIO_REGISTER, &range));
-	return fd;
-}
-
 /*
  * A write whose first packet is there and whose second waits for its page, when the
  * region changes as FLAGS say, so that it would not be allowed any more: it is not
@@ -580,7 +563,6 @@ static void changed_meanwhile(int flags, struct ibv_pd *pd)
 {
 	uint8_t *p = pages(2, 0);
 	struct ibv_mr *mr = unpinned(&b, p, 2 * PAGE);
-	struct uffdio_zeropage zero = { .range = { (uintptr_t)p + PAGE, PAGE } };
 	struct ibv_sge sge = { (uintptr_t)a.buf, 1024 + 16, a.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
@@ -604,7 +586,7 @@ static void changed_meanwhile(int flags, struct ibv_pd *pd)
 	while (!*first)
 		CHECK(!is_past(end));
 	CHECK(!ibv_rereg_mr(mr, flags, pd, NULL, 0, access));
-	CHECK(!ioctl(fd, UFFDIO_ZEROPAGE, &zero));
+	give(fd, p + PAGE, 1);
 	result = status(a.cq);
 	CHECK(result == IBV_WC_REM_ACCESS_ERR || result == IBV_WC_RETRY_EXC_ERR);
 	CHECK(p[PAGE] == 0);

@@ -6,10 +6,14 @@
  */
 #define _GNU_SOURCE
 #include <rdma/ib_user_verbs.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "ends.h"
+#include "guard.h"
 #include "made.h"
 #include "rawioctl.h"
 
@@ -264,12 +268,106 @@ static void domains(void)
 	end();
 }
 
+/* A call in another thread that waits for memory. */
+struct waiting {
+	pthread_t thread;
+	uint8_t *memory;
+	int guard;
+	struct ibv_pd *pd;
+	/* Registered anew, or made. */
+	struct ibv_mr *mr;
+};
+
+static void *register_it(void *arg)
+{
+	struct waiting *w = arg;
+
+	if (w->mr)
+		CHECK(!ibv_rereg_mr(w->mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, w->memory, 4096, 0));
+	else
+		CHECK((w->mr = ibv_reg_mr(w->pd, w->memory, 4096, LOCAL)));
+	return NULL;
+}
+
+static int start_waiting(struct waiting *w)
+{
+	w->memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(w->memory != MAP_FAILED);
+	w->guard = guard(w->memory, 1);
+	if (w->guard < 0)
+		return 0;
+	CHECK(!pthread_create(&w->thread, NULL, register_it, w));
+	await_touch(w->guard);
+	return 1;
+}
+
+static void end_waiting(struct waiting *w)
+{
+	give(w->guard, w->memory, 1);
+	CHECK(!pthread_join(w->thread, NULL));
+	CHECK(!ibv_dereg_mr(w->mr));
+	CHECK(!close(w->guard) && !munmap(w->memory, 4096));
+}
+
+/* What a call of another thread is using cannot go, nor change, until it is done. */
+static void meanwhile(void)
+{
+	struct waiting w = {};
+
+	begin();
+	CHECK((w.pd = ibv_alloc_pd(ours.ctx)));
+	if (!start_waiting(&w)) {
+		CHECK(!ibv_dealloc_pd(w.pd));
+		end();
+		return;
+	}
+	RETURNS(EBUSY, ibv_dealloc_pd(w.pd));
+	end_waiting(&w);
+	RETURNS(0, ibv_dealloc_pd(w.pd));
+
+	w.mr = ibv_reg_mr(ours.pd, ours.buf, 4096, LOCAL);
+	CHECK(w.mr && start_waiting(&w));
+	RETURNS(EBUSY, ibv_dereg_mr(w.mr));
+	errno = 0;
+	CHECK(ibv_rereg_mr(w.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0));
+	expect_errno("ibv_rereg_mr", errno, EBUSY);
+	end_waiting(&w);
+	end();
+}
+
+/* A process that is killed while it registers memory; what it had is gone with it. */
+static void killed(void)
+{
+	struct waiting w = {};
+	int fd[2], left;
+	char go;
+	pid_t pid;
+
+	CHECK(!pipe(fd));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		w.pd = ibv_alloc_pd(open_device(device[0]));
+		CHECK(w.pd);
+		go = start_waiting(&w);
+		CHECK(write(fd[1], &go, 1) == 1);
+		pause();
+		_exit(0);
+	}
+	CHECK(read(fd[0], &go, 1) == 1);
+	CHECK(!kill(pid, SIGKILL) && waitpid(pid, &left, 0) == pid && WIFSIGNALED(left));
+	begin();
+	end();
+}
+
 static const struct check_case cases[] = {
 	{ "regions_refused", regions },
 	{ "rereg_commands", rereg_commands },
 	{ "beyond_the_limit", beyond_the_limit },
 	{ "device_memory_refused", device_memory },
 	{ "domains_refused", domains },
+	{ "meanwhile", meanwhile },
+	{ "killed", killed },
 	{}
 };
 

@@ -14,6 +14,7 @@
  * arguments.
  */
 #include <arpa/inet.h>
+#include <pthread.h>
 
 #include "made.h"
 #include "rawioctl.h"
@@ -222,10 +223,81 @@ static void interface_down(void)
 	end();
 }
 
+/* A call of another thread that waits for a neighbour, and what it uses. */
+struct waiting {
+	pthread_t thread;
+	struct ibv_ah_attr to;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+};
+
+static void *handle_of(void *arg)
+{
+	struct waiting *w = arg;
+
+	REFUSED(ETIMEDOUT, ibv_create_ah(w->pd, &w->to));
+	return NULL;
+}
+
+static void *ready(void *arg)
+{
+	struct waiting *w = arg;
+
+	RETURNS(ETIMEDOUT, to_rtr(w->qp, IBV_QPT_RC, &w->to));
+	return NULL;
+}
+
+/* Starts CALL, to a neighbour that nobody asked for yet, and waits until it waits. */
+static void start_waiting(struct waiting *w, void *(*call)(void *), int *host)
+{
+	const struct peer nobody = { "::ffff:10.7.0.1", "::ffff:10.7.0.80", NULL, 0 };
+	double end_of_wait = deadline(20);
+	char command[96];
+
+	w->to = way_to(&nobody);
+	w->to.grh.dgid.raw[15] = *host;
+	snprintf(command, sizeof(command),
+		 "ip -n h1 neigh show 10.7.0.%d dev e1 | grep -c INCOMPLETE", (*host)++);
+	CHECK(!pthread_create(&w->thread, NULL, call, w));
+	while (!count(command))
+		CHECK(!is_past(end_of_wait));
+}
+
+/* What another call uses does not go; on a slow machine it may be done already. */
+static void meanwhile(void)
+{
+	struct waiting w = {};
+	int host = 80, tries, err;
+
+	setup();
+	for (err = tries = 0; err != EBUSY && tries < 20; tries++) {
+		CHECK((w.pd = ibv_alloc_pd(ours.ctx)));
+		start_waiting(&w, handle_of, &host);
+		err = ibv_dealloc_pd(w.pd);
+		CHECK(!err || err == EBUSY);
+		CHECK(!pthread_join(w.thread, NULL));
+		if (err)
+			RETURNS(0, ibv_dealloc_pd(w.pd));
+	}
+	CHECK(err == EBUSY);
+	for (err = tries = 0; err != EBUSY && tries < 20; tries++) {
+		w.qp = in_init(IBV_QPT_RC);
+		start_waiting(&w, ready, &host);
+		err = ibv_destroy_qp(w.qp);
+		CHECK(!err || err == EBUSY);
+		CHECK(!pthread_join(w.thread, NULL));
+		if (err)
+			RETURNS(0, ibv_destroy_qp(w.qp));
+	}
+	CHECK(err == EBUSY);
+	end();
+}
+
 static const struct check_case cases[] = {
 	{ "address_handles", address_handles },
 	{ "queue_pairs", queue_pairs },
 	{ "receive_qps", receive_qps },
+	{ "meanwhile", meanwhile },
 	{ "interface_down", interface_down },
 	{}
 };
