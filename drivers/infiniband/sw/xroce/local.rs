@@ -356,13 +356,16 @@ fn advance(
                     let fault = LocalError::Local(WcStatus::LocProtErr);
                     return Step::Finished(Err(fault));
                 }
+                Err(_) if env.is_cut_off => {
+                    return Step::Finished(Err(LocalError::Silent));
+                }
                 Err(error) => {
                     return Step::Finished(Err(error));
                 }
             }
         }
     };
-    // It may have ended early, with its sender. For the peer it never came, as on the wire.
+    // It may have ended early, with its sender. The peer does not hear of that.
     if transfer.message.wr.op == SendOp::Flush && !qp.state().is_connected() {
         abandon_at(transfer, peer, recv);
         return Step::Finished(Err(LocalError::Silent));

@@ -25,7 +25,8 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
     let mut batch = TxBatch::new();
     let mut packets = 0u64;
     let again = loop {
-        if budget.is_empty() {
+        // Whoever resets or destroys the queue pair waits for this run.
+        if budget.is_empty() || qp.state() == QpState::Reset {
             break Run::Again;
         }
         let mut wqe = SendWqe::default();

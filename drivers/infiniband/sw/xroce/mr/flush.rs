@@ -63,9 +63,9 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
 ///
 /// What this host wrote is seen by all its CPUs and devices after a fence. To persistence, the CPU
 /// caches of the range are written back, which takes its time: queue pairs that may meet such memory
-/// run in a thread. The key is checked again at each step. It ends with a fault when `qp` is not
-/// connected any more; and without one when `sender` is not, the one of this host in whose run this is
-/// done, if there is one: it has to see to it that its request does not pass for done.
+/// run in a thread. The key is checked again at each step. It ends before its last step with a fault
+/// when `qp` is not connected any more; and without one when `sender` is not, the one of this host in
+/// whose run this is done, if there is one: it has to see to it that its request does not pass for done.
 pub(crate) fn flush(
     qp: &WireQp,
     sender: Option<&WireQp>,

@@ -87,6 +87,7 @@ impl RecvSide {
             io,
             source: None,
             sender: None,
+            is_cut_off: false,
         };
         (responder, env)
     }

@@ -23,6 +23,8 @@ pub(crate) struct RecvEnv<'a> {
     pub(crate) source: Option<Source<'a>>,
     /// Who asks, if it is of this host: its own run is what executes the request.
     pub(crate) sender: Option<&'a WireQp>,
+    /// The user of `qp` ended the connection in the midst of a request: nobody is told anything.
+    pub(crate) is_cut_off: bool,
 }
 
 impl RecvEnv<'_> {
@@ -123,9 +125,10 @@ impl ResponderEnv for RecvEnv<'_> {
     }
 
     fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {
-        remote_pd(self.qp, srqn)
-            .and_then(|pd| mr::flush(self.qp, self.sender, pd, flush))
-            .map_err(wire_fault)
+        let done =
+            remote_pd(self.qp, srqn).and_then(|pd| mr::flush(self.qp, self.sender, pd, flush));
+        self.is_cut_off = done.is_err() && !self.qp.state().is_connected();
+        done.map_err(wire_fault)
     }
 
     fn invalidate(&mut self, rkey: u32) -> Result<(), WireFault> {
@@ -133,6 +136,9 @@ impl ResponderEnv for RecvEnv<'_> {
     }
 
     fn reply(&mut self, header: &HeaderBuf) {
+        if self.is_cut_off {
+            return;
+        }
         let Ok(route) = self.path.route(self.qp.device.tunnel()) else {
             return;
         };
@@ -143,6 +149,9 @@ impl ResponderEnv for RecvEnv<'_> {
     }
 
     fn event(&mut self, event: ResponderEvent) {
+        if self.is_cut_off {
+            return;
+        }
         match event {
             // News only to a QP that waits to be told that it may send.
             ResponderEvent::CommEst if self.qp.state() == QpState::Rtr => {
@@ -155,7 +164,7 @@ impl ResponderEnv for RecvEnv<'_> {
     }
 
     fn fatal(&mut self) {
-        self.io.failed = true;
+        self.io.failed |= !self.is_cut_off;
     }
 }
 
