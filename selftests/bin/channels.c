@@ -283,60 +283,56 @@ static void interrupt(int signal)
 	(void)signal;
 }
 
-/* In a thread: a call that waits for an event, and the errno with which it came back. */
-struct waiter {
-	pthread_t thread;
-	int (*wait)(void);
-	int err, is_over;
-};
-
-static void *wait_for_event(void *arg)
-{
-	struct waiter *w = arg;
-
-	errno = 0;
-	w->err = w->wait() ? errno : 0;
-	__atomic_store_n(&w->is_over, 1, __ATOMIC_SEQ_CST);
-	return NULL;
-}
-
-static int wait_for_completion(void)
+/* Waits for an event until a signal comes. */
+static void *wait_for_completion(void *is_over)
 {
 	struct ibv_cq *got;
 	void *context;
 
-	return ibv_get_cq_event(channel, &got, &context);
+	CHECK(ibv_get_cq_event(channel, &got, &context) && errno == EINTR);
+	__atomic_store_n((int *)is_over, 1, __ATOMIC_SEQ_CST);
+	return NULL;
 }
 
-static int wait_for_async(void)
+static void *wait_for_async(void *is_over)
 {
 	struct ibv_async_event ev;
+	int err;
 
-	return ibv_get_async_event(ctx, &ev);
+	/* Of the port there may be some. */
+	while (!ibv_get_async_event(ctx, &ev))
+		ibv_ack_async_event(&ev);
+	err = errno;
+	CHECK(err == EINTR);
+	__atomic_store_n((int *)is_over, 1, __ATOMIC_SEQ_CST);
+	return NULL;
 }
 
-/* A signal ends the wait with EINTR, as read(2) has it, and no event is lost by it. */
+/* A signal ends the wait with EINTR, as read(2) has it, and the next event is not lost. */
 static void interrupted(void)
 {
+	void *(*const waits[])(void *) = { wait_for_completion, wait_for_async };
 	struct sigaction catch = { .sa_handler = interrupt };
-	struct waiter w[2] = { { .wait = wait_for_completion }, { .wait = wait_for_async } };
-	struct end e[2];
+	double end_of_wait = deadline(20);
 	struct ibv_cq *cq;
-	int i;
+	struct end e[2];
+	pthread_t thread;
+	int i, is_over;
 
 	setup();
 	CHECK(!sigaction(SIGUSR1, &catch, NULL));
 	cq = new_cq(8, channel, 0);
 	new_pair(e, cq, cq);
 	for (i = 0; i < 2; i++) {
-		CHECK(!pthread_create(&w[i].thread, NULL, wait_for_event, &w[i]));
+		is_over = 0;
+		CHECK(!pthread_create(&thread, NULL, waits[i], &is_over));
 		/* A signal that comes before the wait does nothing. */
-		while (!__atomic_load_n(&w[i].is_over, __ATOMIC_SEQ_CST)) {
-			CHECK(!pthread_kill(w[i].thread, SIGUSR1));
+		while (!__atomic_load_n(&is_over, __ATOMIC_SEQ_CST)) {
+			CHECK(!is_past(end_of_wait));
+			CHECK(!pthread_kill(thread, SIGUSR1));
 			usleep(1000);
 		}
-		CHECK(!pthread_join(w[i].thread, NULL));
-		CHECK(w[i].err == EINTR);
+		CHECK(!pthread_join(thread, NULL));
 	}
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	writes(e, 1);

@@ -86,6 +86,19 @@ static inline int next_event(struct ibv_context *ctx, int type,
 	return 0;
 }
 
+/* QP gets to STATE; an error is told at the end of a run of the device. */
+static inline void gets_to(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	double end = deadline(20);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	do {
+		CHECK(!is_past(end));
+		CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	} while (attr.qp_state != state);
+}
+
 /* The number that COMMAND prints. */
 static inline int count(const char *command)
 {

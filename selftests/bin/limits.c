@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-/* The user guide's numbers; libibverbs cannot be asked for these. */
+/* The user guide's numbers; libibverbs cannot be asked for most of these. */
 enum { DOMAINS = 16384, TARGETS = 65536, USERS = 1024, DMS = 4096, MEMBERSHIPS = 4096 };
 
 static struct ibv_context *ctx;

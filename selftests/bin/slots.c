@@ -155,18 +155,6 @@ static void is_fatal(const struct flow *flow)
 		    flow->srq ? IBV_EVENT_SRQ_ERR : IBV_EVENT_QP_FATAL);
 }
 
-static void gets_to(struct ibv_qp *qp, enum ibv_qp_state state)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-	double end = deadline(20);
-
-	do {
-		CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
-	} while (attr.qp_state != state && !is_past(end));
-	CHECK(attr.qp_state == state);
-}
-
 static void is_in_error(struct ibv_qp *qp)
 {
 	gets_to(qp, IBV_QPS_ERR);

@@ -76,9 +76,9 @@ static void request(uint64_t id)
 	CHECK(!ibv_post_send(a.qp, &wr, &bad));
 }
 
-static int all_are(const uint8_t *p, uint8_t value)
+static int all_are(const uint8_t *p, uint8_t value, size_t n)
 {
-	return p[0] == value && !memcmp(p, p + 1, length() - 1);
+	return p[0] == value && !memcmp(p, p + 1, n - 1);
 }
 
 /* The receive of request ID, which had STATUS. */
@@ -112,7 +112,7 @@ static void *go_on(void *arg)
 		if (wc.status == IBV_WC_SUCCESS) {
 			CHECK(!has_failed);
 			if (traffic->opcode == IBV_WR_RDMA_READ && !traffic->own)
-				CHECK(all_are(place(completed), BEFORE));
+				CHECK(all_are(place(completed), BEFORE, LENGTH));
 			__atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST);
 		} else {
 			CHECK(wc.status == (has_failed ? IBV_WC_WR_FLUSH_ERR : traffic->error));
@@ -209,11 +209,10 @@ static void protect(void)
 static void under(const struct traffic *of)
 {
 	const int overwrites = of->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD && of->take != protect;
+	const size_t size = of->own ? WINDOW * LENGTH : LENGTH;
 	const int rounds = on_debug_kernel() ? 2 : 6;
 	uint8_t *memory, *last;
 	struct ibv_async_event ev;
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
 	pthread_t thread;
 	uint64_t sum;
 	int round;
@@ -233,27 +232,27 @@ static void under(const struct traffic *of)
 			usleep(10);
 		of->take();
 		/* Nothing is written to it any more, and nothing new is read. */
-		if (!overwrites)
-			memcpy(last, memory, LENGTH);
-		else
-			memset(memory, AFTER, of->own ? WINDOW * LENGTH : LENGTH);
+		if (overwrites) {
+			memset(memory, AFTER, size);
+		} else {
+			memcpy(last, memory, size);
+			memset(from, AFTER, WINDOW * LENGTH);
+		}
 		CHECK(!pthread_join(thread, NULL));
-		if (!overwrites)
-			CHECK(!memcmp(last, memory, LENGTH));
-		else
-			CHECK(all_are(memory, AFTER));
+		CHECK(overwrites ? all_are(memory, AFTER, size) : !memcmp(last, memory, size));
+		if (of->opcode == IBV_WR_RDMA_READ && !of->own)
+			CHECK(all_are(from, BEFORE, WINDOW * LENGTH));
 		if (of->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 			/* Each that was executed was answered. */
 			sum += done;
 			CHECK(!memcmp(&sum, to, 8));
 		}
-		CHECK(!ibv_query_qp(b.qp, &attr, IBV_QP_STATE, &init));
 		if (of->own) {
 			/* Whatever b got, it was not new; and b is none the worse. */
-			CHECK(attr.qp_state == IBV_QPS_RTS);
-			CHECK(of->opcode == IBV_WR_RDMA_READ || all_are(to, BEFORE));
+			gets_to(b.qp, IBV_QPS_RTS);
+			CHECK(of->opcode == IBV_WR_RDMA_READ || all_are(to, BEFORE, LENGTH));
 		} else {
-			CHECK(attr.qp_state == IBV_QPS_ERR);
+			gets_to(b.qp, IBV_QPS_ERR);
 			if (of->opcode != IBV_WR_SEND) {
 				CHECK(next_event(b.ctx, IBV_EVENT_QP_ACCESS_ERR, &ev));
 				CHECK(ev.element.qp == b.qp);
