@@ -128,7 +128,7 @@ check no-such-type fails_with 'Invalid argument' add_link h1 x3 e1 nosuch
 check delete delete
 check delete-twice fails_with 'Wrong device name - x1' rdma link del x1
 check add-again again
-check add-at-once at_once
+check_stock add-at-once at_once
 check addresses addresses
 check mtu-follows mtus
 check state-follows state
@@ -136,7 +136,7 @@ check state-follows-peer peer_down
 add_link h2 x2 e2 && wait_gid x2 10.7.0.2
 check counters counted
 rdma link del x2
-check several several
+check_stock several several
 if [ "$TYPE" = rxe ]; then
 	skip port-taken-by-rxe "this is rxe"
 else

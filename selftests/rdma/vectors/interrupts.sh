@@ -182,7 +182,7 @@ else
 	skip "the same with adaptive moderation" "$kcq is not there"
 fi
 check "they go and come with the device" renamed_back
-check "the module parameter" parameter
+check_stock "the module parameter" parameter
 check "several devices, and the module goes" many_devices
 hosts_clean
 check "nothing is left" no_interrupts

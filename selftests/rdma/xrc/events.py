@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug=long xrc
+# selftest: timeout=60 debug xrc
 """Who hears what: events of XRC targets and SRQs, the sender's status that goes
 with them, and the kernel log when nobody listens."""
 import os

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=180 debug=long xrc
+# selftest: timeout=180 debug xrc
 """What an XRC request may not do, by each operation: the sender's status, the
 target's state and events, memory; and the other connections of the domain."""
 import os
