@@ -352,19 +352,46 @@ static int qp_events(struct end *e)
 	return n;
 }
 
-/*
- * ONE takes its queue pair into error while a FLUSH of all is executed. That is no fault
- * of the other, which goes on, nor of its own; and the FLUSH is flushed, or it was done.
- */
-static void cut_off(struct end *one)
+/* A's READ, and a FLUSH of all that MR has; returns when that has begun. */
+static void read_and_flush(struct ibv_mr *mr)
 {
-	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-	int fd = open(getenv("DEVDAX"), O_RDWR), early = 0, i, got;
-	struct end *other = one == &a ? &b : &a;
-	unsigned long hits;
+	unsigned long before = times_written_back();
+	double limit = deadline(20);
+
+	ibv_wr_start(qp);
+	qp->wr_id = 6;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_rdma_read(qp, b.mr->rkey, (uintptr_t)b.buf);
+	ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 2 * PAIR_SIZE);
+	qp->wr_id = 7;
+	qp->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_flush(qp, mr->rkey, 5, 64, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+	CHECK(!ibv_wr_complete(qp));
+	while (times_written_back() == before)
+		CHECK(!is_past(limit));
+}
+
+/* The next request of a's was done, or flushed; was it flushed? */
+static int is_flushed(void)
+{
+	int got = status(a.cq);
+
+	CHECK(got == IBV_WC_SUCCESS || got == IBV_WC_WR_FLUSH_ERR);
+	return got == IBV_WC_WR_FLUSH_ERR;
+}
+
+/*
+ * ONE takes its queue pair to STATE while a FLUSH of all is executed. That is no fault of
+ * the other, which goes on, nor of its own; and the FLUSH is flushed, or it was done.
+ */
+static void cut_off(struct end *one, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR }, to = { .qp_state = state };
+	int fd = open(getenv("DEVDAX"), O_RDWR), early = 0, i;
+	unsigned long before;
 	struct ibv_mr *mr;
+	uint64_t bytes;
 	uint8_t *all;
-	double limit;
 
 	CHECK(fd >= 0);
 	all = mmap(NULL, (size_t)SIZE * TIMES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -376,28 +403,32 @@ static void cut_off(struct end *one)
 	begin();
 	mr = region(all, (size_t)SIZE * TIMES, ALL | PERSISTENT);
 	for (i = 0; i < 20 && !early; i++) {
-		written_back();
-		hits = times_written_back();
-		ibv_wr_start(qp);
-		qp->wr_id = 7;
-		qp->wr_flags = IBV_SEND_SIGNALED;
-		ibv_wr_flush(qp, mr->rkey, 5, 64, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
-		CHECK(!ibv_wr_complete(qp));
-		for (limit = deadline(20); times_written_back() == hits;)
-			CHECK(!is_past(limit));
-		CHECK(!ibv_modify_qp(one->qp, &error, IBV_QP_STATE));
-		gets_to(other->qp, IBV_QPS_RTS);
-		/* The sender would send it again, for long. */
+		before = times_written_back();
 		if (one == &b)
+			CHECK(!post_receive(&b, 8));
+		read_and_flush(mr);
+		CHECK(!ibv_modify_qp(one->qp, &to, IBV_QP_STATE));
+		if (one == &b) {
+			/* Its receive is flushed when the FLUSH is over; RESET waits for that. */
+			if (state == IBV_QPS_ERR)
+				CHECK(status(b.cq) == IBV_WC_WR_FLUSH_ERR);
+			bytes = (times_written_back() - before) * PAGE;
+			CHECK(state_of(a.qp) == IBV_QPS_RTS);
+			/* It would go on trying for long. */
 			CHECK(!ibv_modify_qp(a.qp, &error, IBV_QP_STATE));
-		got = status(a.cq);
-		CHECK(got == IBV_WC_SUCCESS || got == IBV_WC_WR_FLUSH_ERR);
-		/* On the wire the receiver finishes what the sender does not wait for. */
-		early = got == IBV_WC_WR_FLUSH_ERR &&
-			((one == &a && device[0] != device[1]) ||
-			 written_back() < (uint64_t)SIZE * TIMES);
-		CHECK(!qp_events(&a) && !qp_events(&b));
+			is_flushed();
+			early = is_flushed() && bytes < (uint64_t)SIZE * TIMES;
+		} else {
+			is_flushed();
+			early = is_flushed();
+			/* On the wire the receiver finishes what the sender does not wait for. */
+			bytes = (times_written_back() - before) * PAGE;
+			if (device[0] == device[1])
+				early = early && bytes < (uint64_t)SIZE * TIMES;
+			CHECK(state_of(b.qp) == IBV_QPS_RTS);
+		}
 		again();
+		CHECK(!qp_events(&a) && !qp_events(&b));
 	}
 	CHECK(early);
 	CHECK(!ibv_dereg_mr(mr));
@@ -407,12 +438,17 @@ static void cut_off(struct end *one)
 
 static void sender_fails(void)
 {
-	cut_off(&a);
+	cut_off(&a, IBV_QPS_ERR);
 }
 
 static void receiver_fails(void)
 {
-	cut_off(&b);
+	cut_off(&b, IBV_QPS_ERR);
+}
+
+static void receiver_is_reset(void)
+{
+	cut_off(&b, IBV_QPS_RESET);
 }
 
 static const struct check_case cases[] = {
@@ -424,6 +460,7 @@ static const struct check_case cases[] = {
 	{ "on_demand", on_demand },
 	{ "sender_fails", sender_fails },
 	{ "receiver_fails", receiver_fails },
+	{ "receiver_is_reset", receiver_is_reset },
 	{ NULL, NULL },
 };
 

@@ -79,7 +79,7 @@ static inline struct ibv_qp_ex *extended(struct end *e)
 		.cap = { PAIR_DEPTH, PAIR_DEPTH, 2, 2, 64 },
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.send_ops_flags = IBV_QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE |
-				  IBV_QP_EX_WITH_RDMA_WRITE,
+				  IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_READ,
 	};
 
 	CHECK(!ibv_destroy_qp(e->qp));

@@ -155,6 +155,10 @@ impl RecvSide {
             env.source = tags::source(&packet);
         }
         responder.handle_request(&packet, now, &mut env);
+        if env.is_cut_off {
+            // What is owed to the peer, a refusal above all, is not sent any more.
+            responder.abort(&mut env);
+        }
     }
 
     /// A request came marked.

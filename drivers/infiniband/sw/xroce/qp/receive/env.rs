@@ -23,7 +23,7 @@ pub(crate) struct RecvEnv<'a> {
     pub(crate) source: Option<Source<'a>>,
     /// Who asks, if it is of this host: its own run is what executes the request.
     pub(crate) sender: Option<&'a WireQp>,
-    /// The user of `qp` ended the connection in the midst of a request: nobody is told anything.
+    /// The connection of `qp` was ended in the midst of a request: nobody is told anything.
     pub(crate) is_cut_off: bool,
 }
 
@@ -77,7 +77,11 @@ impl ResponderEnv for RecvEnv<'_> {
     }
 
     fn complete_receive(&mut self, done: &RecvCompletion) {
-        self.io.finish(self.qp, recv_completion(done));
+        let mut completion = recv_completion(done);
+        if self.is_cut_off {
+            completion.status = WcStatus::WrFlushErr;
+        }
+        self.io.finish(self.qp, completion);
     }
 
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), WireFault> {
