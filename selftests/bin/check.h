@@ -86,17 +86,23 @@ static inline int next_event(struct ibv_context *ctx, int type,
 	return 0;
 }
 
+static inline enum ibv_qp_state state_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	CHECK(attr.qp_state == attr.cur_qp_state);
+	return attr.qp_state;
+}
+
 /* QP gets to STATE; an error is told at the end of a run of the device. */
 static inline void gets_to(struct ibv_qp *qp, enum ibv_qp_state state)
 {
 	double end = deadline(20);
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
 
-	do {
+	while (state_of(qp) != state)
 		CHECK(!is_past(end));
-		CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
-	} while (attr.qp_state != state);
 }
 
 /* The number that COMMAND prints. */

@@ -430,15 +430,6 @@ static int undo_opened(void)
 	return 0;
 }
 
-static enum ibv_qp_state state_of(struct ibv_qp *of)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	CHECK(!ibv_query_qp(of, &attr, IBV_QP_STATE, &init));
-	return attr.qp_state;
-}
-
 static int to_reset(void)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };

@@ -81,15 +81,6 @@ static struct ibv_qp *make(const struct kind *k)
 	return qp;
 }
 
-static enum ibv_qp_state state_of(struct ibv_qp *qp)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
-	return attr.qp_state;
-}
-
 static int step(struct ibv_qp *qp, enum ibv_qp_state to, int mask)
 {
 	struct ibv_qp_attr attr = good();

@@ -126,15 +126,6 @@ static int to_rtr(struct ibv_qp *qp, enum ibv_qp_type type, const struct ibv_ah_
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-static enum ibv_qp_state state_of(struct ibv_qp *qp)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
-	return attr.qp_state;
-}
-
 static void queue_pairs(void)
 {
 	static const enum ibv_qp_type types[] = {
@@ -249,19 +240,27 @@ static void *call(void *arg)
 	return NULL;
 }
 
-/* The thread sleeps as only the kernel makes it. */
+/* The thread sleeps as only the kernel makes it; for long, and so for its neighbour. */
 static int is_asleep(int tid)
 {
-	char path[64], state = 0;
+	char path[64], state;
+	int n, got;
 	FILE *f;
 
+	if (!tid)
+		return 0;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = tid ? fopen(path, "r") : NULL;
-	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-		state = 0;
-	if (f)
+	for (n = 0; n < 5; n++) {
+		f = fopen(path, "r");
+		if (!f)
+			return 0;
+		got = fscanf(f, "%*d (%*[^)]) %c", &state);
 		fclose(f);
-	return state == 'D';
+		if (got != 1 || state != 'D')
+			return 0;
+		usleep(1000);
+	}
+	return 1;
 }
 
 /*
@@ -283,10 +282,9 @@ static int dropped_meanwhile(struct waiting *w, int (*drop)(struct waiting *w), 
 		;
 	err = drop(w);
 	CHECK(!pthread_join(w->thread, NULL));
-	if (err) {
-		CHECK(w->err == ETIMEDOUT);
+	CHECK(w->err == ETIMEDOUT);
+	if (err)
 		RETURNS(0, drop(w));
-	}
 	return err;
 }
 

@@ -131,7 +131,7 @@ static void fails(enum how how)
 	CHECK(!ibv_post_send(a.qp, &wr[0], &bad));
 	expect_wc(&a, 1, IBV_WC_SUCCESS);
 	expect_wc(&a, 2, status);
-	CHECK(state_of(&a) == IBV_QPS_SQE);
+	CHECK(state_of(a.qp) == IBV_QPS_SQE);
 	expect_wc(&a, 3, IBV_WC_WR_FLUSH_ERR);
 	expect_wc(&a, 4, IBV_WC_WR_FLUSH_ERR);
 	wc = expect_wc(&b, 1, IBV_WC_SUCCESS);
@@ -149,16 +149,16 @@ static void fails(enum how how)
 		wc = expect_wc(&a, 100 + i, IBV_WC_SUCCESS);
 		CHECK(wc.imm_data == htobe32(50 + i));
 	}
-	CHECK(state_of(&a) == IBV_QPS_SQE && state_of(&b) == IBV_QPS_RTS);
+	CHECK(state_of(a.qp) == IBV_QPS_SQE && state_of(b.qp) == IBV_QPS_RTS);
 
 	/* There is one way out, apart from ERR and RESET. */
 	CHECK(set_state(&a, IBV_QPS_SQD, -1) == EINVAL);
 	CHECK(set_state(&a, IBV_QPS_RTR, -1) == EINVAL);
 	CHECK(set_state(&a, IBV_QPS_SQE, -1) == EINVAL);
 	CHECK(set_state(&a, IBV_QPS_RTS, IBV_QPS_RTS) == EINVAL);
-	CHECK(state_of(&a) == IBV_QPS_SQE);
+	CHECK(state_of(a.qp) == IBV_QPS_SQE);
 	CHECK(!set_state(&a, IBV_QPS_RTS, IBV_QPS_SQE));
-	CHECK(state_of(&a) == IBV_QPS_RTS);
+	CHECK(state_of(a.qp) == IBV_QPS_RTS);
 	expect_none(&a);
 	/* Nothing of what was flushed has arrived: the next receive is for the next message. */
 	good[0] = bytes_of(&a, 8);
@@ -214,7 +214,7 @@ static void full_queue(int which)
 			  i == which ? IBV_WC_LOC_PROT_ERR : IBV_WC_WR_FLUSH_ERR);
 	for (i = 0; i < which; i++)
 		expect_wc(&b, i, IBV_WC_SUCCESS);
-	CHECK(state_of(&a) == IBV_QPS_SQE);
+	CHECK(state_of(a.qp) == IBV_QPS_SQE);
 }
 
 /* Order, and that each request ends once, wherever the one is that fails. */
@@ -239,7 +239,7 @@ static void order(void)
 static void restart(void)
 {
 	CHECK(!set_state(&a, IBV_QPS_RESET, -1));
-	CHECK(state_of(&a) == IBV_QPS_RESET);
+	CHECK(state_of(a.qp) == IBV_QPS_RESET);
 	CHECK(!set_state(&b, IBV_QPS_RESET, -1));
 	start_unreliable(&a, &b);
 	start_unreliable(&b, &a);
@@ -258,7 +258,7 @@ static void other_ways_out(void)
 		full_queue(3);
 		CHECK(!post_receive(&a, 77));
 		CHECK(!set_state(&a, IBV_QPS_ERR, -1));
-		CHECK(state_of(&a) == IBV_QPS_ERR);
+		CHECK(state_of(a.qp) == IBV_QPS_ERR);
 		expect_wc(&a, 77, IBV_WC_WR_FLUSH_ERR);
 		CHECK(!post_receive(&a, 78));
 		expect_wc(&a, 78, IBV_WC_WR_FLUSH_ERR);
@@ -297,11 +297,11 @@ static void draining(void)
 		wr = request(&a, 1, &sge);
 		spoil(NO_KEY, &wr, &sge);
 		CHECK(!ibv_post_send(a.qp, &wr, &bad));
-		CHECK(state_of(&a) == IBV_QPS_SQD);
+		CHECK(state_of(a.qp) == IBV_QPS_SQD);
 		expect_none(&a);
 		CHECK(!set_state(&a, IBV_QPS_RTS, -1));
 		expect_wc(&a, 1, IBV_WC_LOC_PROT_ERR);
-		CHECK(state_of(&a) == IBV_QPS_SQE);
+		CHECK(state_of(a.qp) == IBV_QPS_SQE);
 		CHECK(!set_state(&a, IBV_QPS_RTS, -1));
 		/* It does not go on draining. */
 		message(&a, 2, 64);
@@ -323,7 +323,7 @@ static void reliable(void)
 	CHECK(!post_receive(&a, 2));
 	CHECK(!ibv_post_send(a.qp, &wr, &bad));
 	expect_wc(&a, 1, IBV_WC_LOC_PROT_ERR);
-	CHECK(state_of(&a) == IBV_QPS_ERR);
+	CHECK(state_of(a.qp) == IBV_QPS_ERR);
 	expect_wc(&a, 2, IBV_WC_WR_FLUSH_ERR);
 	CHECK(set_state(&a, IBV_QPS_RTS, -1) == EINVAL);
 	free_pair();
@@ -415,7 +415,7 @@ static void back_at_once_with(enum ibv_qp_type t)
 	}
 	printf("%d sent, %d flushed, %d returns\n", sent, flushed, returns);
 	CHECK(received != NONE);
-	CHECK(state_of(&a) == IBV_QPS_RTS);
+	CHECK(state_of(a.qp) == IBV_QPS_RTS);
 	no_event(&a);
 	no_event(&b);
 	end();

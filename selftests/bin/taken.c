@@ -249,7 +249,7 @@ static void under(const struct traffic *of)
 		}
 		if (of->own) {
 			/* Whatever b got, it was not new; and b is none the worse. */
-			gets_to(b.qp, IBV_QPS_RTS);
+			CHECK(state_of(b.qp) == IBV_QPS_RTS);
 			CHECK(of->opcode == IBV_WR_RDMA_READ || all_are(to, BEFORE, LENGTH));
 		} else {
 			gets_to(b.qp, IBV_QPS_ERR);

@@ -16,16 +16,6 @@
 static enum ibv_qp_type type;
 static struct ibv_ah *to_a, *to_b;
 
-static inline enum ibv_qp_state state_of(struct end *e)
-{
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
-
-	CHECK(!ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init));
-	CHECK(attr.qp_state == attr.cur_qp_state);
-	return attr.qp_state;
-}
-
 /* ibv_modify_qp() to STATE, with IBV_QP_CUR_STATE if CURRENT is a state. */
 static inline int set_state(struct end *e, enum ibv_qp_state state, int current)
 {

@@ -43,7 +43,7 @@ killed() {
 adapting() { local adaptive=1; "$@"; }
 
 programs="vectors adaptive arming channels"
-# What is left out takes minutes there; interrupts.sh has devices that go.
+# What is left out takes minutes there.
 [ -z "$SELFTEST_DEBUG" ] || [ -n "$SELFTEST_LONG" ] || programs="arming channels"
 list_cases $programs
 plan $((${#cases[@]} + 7))
@@ -52,7 +52,7 @@ for c in "${cases[@]}"; do
 	read -r program name <<<"$c"
 	check "$name" timeout -k 5 $((60 * SELFTEST_SLOW)) "$program" "$name" x1 "$g1"
 done
-check_stock "link del while events fly" link_del
+check "link del while events fly" link_del
 check_stock "ip link del while events fly" netdev_del
 check_stock "rmmod while events fly" module_out
 check_stock "kill while events fly" killed
