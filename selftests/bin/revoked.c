@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that is taken away while requests on it are executed, one after the other: those
+ * Memory that is revoked while requests on it are executed, one after the other: those
  * before succeed, one fails with the error of its kind, the rest is flushed; and once the
  * call that takes it away has returned, the memory is not touched any more.
  *
- *   taken                                     lists the cases
- *   taken CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
+ *   revoked                                   lists the cases
+ *   revoked CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
  * The two ends of a connection are on the two devices, or both on the first.
  */

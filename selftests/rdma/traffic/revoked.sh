@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug
-# Memory that is taken away under traffic, in every way there is; within a device and
+# Memory that is revoked under traffic, in every way there is; within a device and
 # on the wire.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 
 [ "$TYPE" = xroce ] || skip_all "with rxe the memory may be touched later still"
-list_cases taken
+list_cases revoked
 plan $((2 * ${#cases[@]} + 1))
 two_hosts
 check_cases
