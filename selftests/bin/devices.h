@@ -14,19 +14,36 @@
 static const char *device[2];
 static int gid_index[2];
 
-/* How often the device called NAME has told senders to come again (RNR). */
-static inline unsigned long come_again(const char *name)
+/* What COUNTER of the device called NAME is at. */
+static inline unsigned long counter(const char *name, const char *counter)
 {
 	unsigned long n;
 	char path[128];
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/send_rnr_err",
-		 name);
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/%s", name,
+		 counter);
 	f = fopen(path, "r");
 	CHECK(f && fscanf(f, "%lu", &n) == 1);
 	fclose(f);
 	return n;
+}
+
+/* The core keeps what it read of the counters for some milliseconds, but not any more. */
+static inline void fresh_counters(const char *name)
+{
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/ports/1/hw_counters/lifespan", name);
+	f = fopen(path, "w");
+	CHECK(f && fprintf(f, "0") == 1 && !fclose(f));
+}
+
+/* How often the device called NAME has told senders to come again (RNR). */
+static inline unsigned long come_again(const char *name)
+{
+	return counter(name, "send_rnr_err");
 }
 
 /* Runs the case that the arguments name, with BEFORE and AFTER around it. */

@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "asleep.h"
 #include "made.h"
 #include "rawioctl.h"
 
@@ -238,29 +239,6 @@ static void *call(void *arg)
 	w->err = err;
 	__atomic_store_n(&w->is_over, 1, __ATOMIC_SEQ_CST);
 	return NULL;
-}
-
-/* The thread sleeps as only the kernel makes it; for long, and so for its neighbour. */
-static int is_asleep(int tid)
-{
-	char path[64], state;
-	int n, got;
-	FILE *f;
-
-	if (!tid)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	for (n = 0; n < 5; n++) {
-		f = fopen(path, "r");
-		if (!f)
-			return 0;
-		got = fscanf(f, "%*d (%*[^)]) %c", &state);
-		fclose(f);
-		if (got != 1 || state != 'D')
-			return 0;
-		usleep(1000);
-	}
-	return 1;
 }
 
 /*

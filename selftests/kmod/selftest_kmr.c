@@ -228,6 +228,12 @@ static void fast_registration(struct ground *g)
 	EXPECT(!reconnect(g));
 	EXPECT(invalidate(g, g->b, mr->rkey) == IB_WC_SUCCESS);
 
+	/* A right to FLUSH is one. */
+	EXPECT(!reconnect(g));
+	EXPECT(map(g, mr) == PAGES);
+	EXPECT(reg(g, g->b, mr, IB_ACCESS_FLUSH_GLOBAL) == IB_WC_SUCCESS);
+	EXPECT(send_inv(g, mr->rkey) == IB_WC_SUCCESS);
+
 	/* Rights are those of the registration. */
 	EXPECT(!reconnect(g));
 	EXPECT(map(g, mr) == PAGES);

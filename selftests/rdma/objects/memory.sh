@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=120 debug
 # What keys lead to (windows, re-registration, device memory, memory that is not
-# pinned, FLUSH), resized SRQs, multicast; within a device and on the wire.
+# pinned, FLUSH), resized SRQs, multicast, a reset while requests wait for memory;
+# within a device and on the wire.
 # Memory that a process serves, on kernels with FUSE.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 
 [ "$TYPE" = xroce ] || skip_all "sizes and limits are xroce's"
-programs="memory objects"
+programs="memory objects reset"
 [ ! -e /dev/fuse ] || programs+=" served"
 list_cases $programs
 plan $((2 * ${#cases[@]} + 1))
