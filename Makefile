@@ -18,7 +18,7 @@ BUILD ?= $(CURDIR)/build
 
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(BUILD)/module \
 	LOCALVERSION=$(shell echo $(KVER) | sed 's/^[0-9.]*//') \
-	$(if $(shell grep -s ^CONFIG_CC_IS_CLANG=y $(KDIR)/.config),LLVM=1)
+	$(shell tools/install/compiler $(KDIR))
 plugin = $(MAKE) -C tools/libxroce TARGET_DIR=$(BUILD)/cargo
 moddir = $(DESTDIR)/lib/modules/$(KVER)/updates
 
@@ -50,7 +50,7 @@ clean:
 	rm -rf $(BUILD)
 
 demo:
-	@tools/vm/run --timeout 300 -- tools/demo/run
+	@tools/demo/host
 
 bench:
 	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- sh -c \

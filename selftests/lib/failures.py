@@ -6,6 +6,7 @@ Each function makes a connection of a kind ('rc', 'xrc') at one of the PLACES.""
 import time
 
 import ktap
+import net
 import verbs
 from ktap import expect, expect_eq
 from pyverbs.pd import PD
@@ -15,7 +16,7 @@ from verbs import (ACC, ALL, LOCAL, MASK, QPS, WCS, WR, Node, QPAttr, get, nothi
 # The requester's device and the responder's.
 PLACES = {'wire': ('x1', 'x2'), 'back': ('x2', 'x1'), 'local': ('x1', 'x1')}
 
-EVENT_QP_REQ_ERR, EVENT_QP_ACCESS_ERR = 2, 3
+EVENT_CQ_ERR, EVENT_QP_FATAL, EVENT_QP_REQ_ERR, EVENT_QP_ACCESS_ERR, EVENT_COMM_EST = range(5)
 FLUSH = WCS.IBV_WC_WR_FLUSH_ERR
 
 
@@ -23,13 +24,16 @@ def state(qp):
     return qp.query(MASK.IBV_QP_STATE)[0].qp_state
 
 
-def fresh(kind, place, **opts):
+KINDS = {'rc': verbs.Rc, 'xrc': verbs.Xrc, 'uc': verbs.Uc, 'ud': verbs.Ud}
+
+
+def fresh(kind, place, send_cqe=512, **opts):
     one, two = PLACES[place]
-    a = Node(one)
+    a = Node(one, cqe=send_cqe)
     b = a if one == two else Node(two)
     if kind == 'xrc' and not verbs.has_xrc(b):
         raise ktap.Skip('no XRC')
-    return (verbs.Xrc if kind == 'xrc' else verbs.Rc)(a, b, **opts)
+    return KINDS[kind](a, b, **opts)
 
 
 def fails(conn, wr, status, behind=True):
@@ -334,24 +338,115 @@ def fewer_reads_in_sqd(kind, place):
     conn.close()
 
 
+def events_of(node, wanted):
+    """The events of a CQ and a QP that come are those, in any order."""
+    got = []
+
+    def all_there():
+        got.extend(e for e in node.events(1) if e <= EVENT_QP_ACCESS_ERR)
+        return len(got) >= len(wanted)
+    ktap.wait_for(f'events {wanted}', 10, all_there)
+    expect_eq(sorted(got), sorted(wanted), 'events')
+
+
+def in_error(qp):
+    ktap.wait_for('the error state', 10, lambda: state(qp) == QPS.IBV_QPS_ERR)
+
+
+def go_on(kind, place):
+    """Another connection of the same devices is not disturbed."""
+    other = fresh(kind, place)
+    src, dst = other.a.mr(64), other.b.mr(128)
+    other.post_recv(recv_wr([sge(dst)]))
+    other.post(other.send_wr(WR.IBV_WR_SEND, [sge(src)]))
+    ok(poll(other.send_cq))
+    ok(poll(other.recv_cq))
+    other.close()
+
+
+def post_in_vain(post, count=200):
+    """What is posted to a queue pair that nobody can hear of ends nowhere, and nothing waits for it."""
+    try:
+        for _ in range(count):
+            post()
+    except Exception:
+        # Full, in the end.
+        pass
+
+
 def cq_overflow(kind, place):
-    """More completions than a CQ holds: IBV_EVENT_CQ_ERR, and the rest goes on."""
-    one, two = PLACES[place]
-    a, b = Node(one, cqe=4), Node(two)
-    conn = (verbs.Xrc if kind == 'xrc' else verbs.Rc)(a, b)
-    src, dst = a.mr(64), b.mr(64)
-    room = a.cq.cqe
-    for _ in range(min(60, room + 8)):
-        conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+    """More sends complete than their CQ holds: IBV_EVENT_CQ_ERR, and the queue pair ends, whatever its type."""
+    conn = fresh(kind, place, send_cqe=4)
+    src, dst = conn.a.mr(64), conn.b.mr(128)
+    room = conn.a.cq.cqe
     if room + 8 > 60:
         raise ktap.Skip(f'the smallest CQ holds {room}')
-    expect(0 in a.events(10), 'no IBV_EVENT_CQ_ERR')
-    # Another connection of the same device is not disturbed.
-    other = fresh(kind, place)
-    s2, d2 = other.a.mr(64), other.b.mr(64)
-    other.post(other.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(s2)], rkey=d2.rkey, raddr=d2.buf))
-    ok(poll(other.send_cq))
+    for n in range(room + 8):
+        conn.post_recv(recv_wr([sge(dst)], wr_id=n))
+    send = lambda: conn.post(conn.send_wr(WR.IBV_WR_SEND, [sge(src)]))
+    post_in_vain(send, room + 8)
+    if net.TYPE == 'rxe':
+        expect(EVENT_CQ_ERR in conn.a.events(10), 'no IBV_EVENT_CQ_ERR')
+        return go_on(kind, place)
+    events_of(conn.a, [EVENT_CQ_ERR, EVENT_QP_FATAL])
+    in_error(conn.send_qp)
+    post_in_vain(send)
+    # It ends once: in RESET and again in RTS it is as before, and so is the queue.
+    conn.send_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_RESET), MASK.IBV_QP_STATE)
+    expect_eq(state(conn.send_qp), QPS.IBV_QPS_RESET, 'state')
+    expect_eq([e for e in conn.a.events() if e <= EVENT_QP_ACCESS_ERR], [], 'events afterwards')
+    go_on(kind, place)
+    conn.close()
+
+
+def receives_overflow(kind, place):
+    """More receives complete than their CQ holds: a message that nobody can hear of is not acknowledged, and
+    ends the queue pair. Not an XRC target: others receive through it, at other queues."""
+    xrc, datagrams = kind == 'xrc', kind == 'ud'
+    opts = {} if datagrams else {'rnr_retry': 2, 'rnr_timer': 1}
+    conn = fresh(kind, place, cqe=2, **opts)
+    src, dst = conn.a.mr(64), conn.b.mr(128)
+    room = conn.recv_cq.cqe
+    tgt = conn.recv_qp if not xrc else conn.tgt_qp
+    send = lambda n: conn.post(conn.send_wr(WR.IBV_WR_SEND, [sge(src)], wr_id=n))
+    for n in range(room + 2):
+        conn.post_recv(recv_wr([sge(dst)], wr_id=n))
+    for n in range(room):
+        send(n)
+        ok(poll(conn.send_cq))
+    put(dst, bytes(128))
+    send(room)
+    status = poll(conn.send_cq, seconds=60)[0].status
+    wanted = {'rc': WCS.IBV_WC_REM_OP_ERR, 'xrc': WCS.IBV_WC_RNR_RETRY_EXC_ERR}.get(kind, WCS.IBV_WC_SUCCESS)
+    expect_eq(status_name(status), wanted.name, 'status')
+    events_of(conn.b, [EVENT_CQ_ERR] + [EVENT_QP_FATAL] * (not xrc))
+    if not xrc:
+        in_error(tgt)
+        post_in_vain(lambda: conn.post_recv(recv_wr([sge(dst)])))
+        tgt.modify(QPAttr(qp_state=QPS.IBV_QPS_RESET), MASK.IBV_QP_STATE)
+        go_on(kind, place)
+        return conn.close()
+    # The sender comes again where it stopped, and finds the target as it was; the queue's PD is there, too.
+    expect_eq(state(tgt), QPS.IBV_QPS_RTS, "the target's state")
+    cq = verbs.CQ(conn.b.ctx, 16)
+    other = conn.domain.srq(cq)
+    other.post_recv(recv_wr([sge(dst)], wr_id=77))
+    conn.send_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_RESET), MASK.IBV_QP_STATE)
+    conn.send_qp.to_rts(verbs.attributes(conn.a, conn.b, tgt.qp_num, psn=0xfffff0 + room, rnr_retry=2))
+    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+    ok(poll(conn.send_cq))
+    broken, conn.srqn = conn.srqn, other.get_srq_num()
+    send(50)
+    ok(poll(conn.send_cq))
+    expect_eq(ok(poll(cq))[0].wr_id, 77, 'the receive')
+    conn.srqn = broken
+    # No further receive is spent on what nobody hears of.
+    send(51)
+    expect_eq(status_name(poll(conn.send_cq, seconds=60)[0].status), wanted.name, 'status')
+    expect_eq([e for e in conn.b.events() if e <= EVENT_QP_ACCESS_ERR], [], 'events afterwards')
     other.close()
+    cq.close()
+    conn.close()
 
 
 def xrc_number(place, how):

@@ -80,6 +80,8 @@ class Node:
         self.gid = self.ctx.query_gid(1, self.gid_index)
         self.mtu = self.ctx.query_port(1).active_mtu
         self.attr = self.ctx.query_device()
+        # Of the ways to peers that are made from now on.
+        self.sl = self.traffic_class = self.flow_label = 0
 
     @staticmethod
     def _async_fd(before):
@@ -109,8 +111,9 @@ class Node:
 
     def ah_attr(self, peer):
         """The way to peer."""
-        route = GlobalRoute(dgid=peer.gid, sgid_index=self.gid_index, hop_limit=64)
-        return AHAttr(port_num=1, is_global=1, gr=route)
+        route = GlobalRoute(dgid=peer.gid, sgid_index=self.gid_index, hop_limit=64,
+                            traffic_class=self.traffic_class, flow_label=self.flow_label)
+        return AHAttr(port_num=1, is_global=1, gr=route, sl=self.sl)
 
     def close(self):
         """Close the device and all that was made of it."""
@@ -217,7 +220,7 @@ class Rc(Connection):
     transport = 'rc'
     qp_type = QPT.IBV_QPT_RC
 
-    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, sig_all=0, srq=None, **opts):
+    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, sig_all=0, srq=None, cqe=512, **opts):
         self.a, self.b = a, b
         cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sges, max_recv_sge=sges,
                     max_inline_data=inline)
@@ -229,7 +232,7 @@ class Rc(Connection):
         self.send_qp = make(a, None)
         # Within one node the two queues want a CQ each.
         self.same = a is b
-        self.recv_cq = CQ(b.ctx, 512)
+        self.recv_cq = CQ(b.ctx, cqe)
         init = QPInitAttr(qp_type=self.qp_type, scq=b.cq, rcq=self.recv_cq, cap=cap, srq=srq)
         self.recv_qp = QP(b.pd, init)
         self.srq = srq
@@ -273,7 +276,7 @@ class Ud(Connection):
     """Datagrams from a to b: receives begin with GRH bytes. qkey is of b's and own_qkey of a's queue pair."""
     transport = 'ud'
 
-    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, qkey=0x11223344, own_qkey=0x11223344):
+    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, qkey=0x11223344, own_qkey=0x11223344, cqe=512):
         self.a, self.b, self.qkey = a, b, qkey
         cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sges, max_recv_sge=sges,
                     max_inline_data=inline)
@@ -284,7 +287,7 @@ class Ud(Connection):
             attr.qkey = key
             qp.to_rts(attr)
             return qp
-        self.recv_cq, self.send_cq = CQ(b.ctx, 512), a.cq
+        self.recv_cq, self.send_cq = CQ(b.ctx, cqe), a.cq
         self.send_qp, self.recv_qp = make(a, a.cq, own_qkey), make(b, self.recv_cq, qkey)
         self.recv_qpn = self.recv_qp.qp_num
         self.ah = AH(a.pd, attr=a.ah_attr(b))
@@ -356,12 +359,12 @@ class Xrc(Connection):
     """Extended reliable connection: an INI at a, a TGT and SRQs at b."""
     transport = 'xrc'
 
-    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, domain=None, srqs=1, **opts):
+    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, domain=None, srqs=1, cqe=512, **opts):
         self.a, self.b = a, b
         self.domain = domain or Domain(b)
         self.send_qp = initiator(a, depth, sges, inline)
         self.tgt_qp = self.domain.tgt()
-        self.recv_cq = CQ(b.ctx, 512)
+        self.recv_cq = CQ(b.ctx, cqe)
         self.srqs = [self.domain.srq(self.recv_cq, depth=depth, sges=sges) for _ in range(srqs)]
         self.use(0)
         self.send_cq = a.cq

@@ -94,10 +94,10 @@ class Wire:
         self.rx.setblocking(False)
         self.id = 0
 
-    def raw(self, payload, src=SRC, spoil=None, covered=False, options=b''):
-        """Send payload over UDP; covered: it ends with its ICRC already; options: of the IP header.
+    def packet(self, payload, src=SRC, spoil=None, covered=False, options=b''):
+        """An IP packet with payload over UDP; covered: it ends with its ICRC already; options: of the IP header.
 
-        spoil(packet) may change the finished IP packet (a bytearray)."""
+        spoil(packet) may change the finished packet (a bytearray)."""
         self.id = self.id % 0xffff + 1
         size = 20 + len(options)
         length = size + 8 + len(payload) + (0 if covered else 4)
@@ -107,7 +107,22 @@ class Wire:
         packet = bytearray(ip + udp + payload + (b'' if covered else icrc(ip, udp, payload)))
         if spoil:
             spoil(packet)
-        self.tx.sendto(packet, (DST, 0))
+        return packet
+
+    def raw(self, payload, **options):
+        """Send payload over UDP; options: see packet()."""
+        self.tx.sendto(self.packet(payload, **options), (DST, 0))
+
+    def send_all(self, packets):
+        """Send finished IP packets, one right behind the other."""
+        for packet in packets:
+            self.tx.sendto(packet, (DST, 0))
+
+    def repeat(self, payload, count):
+        """Send the same payload over UDP, as often and as fast as can be."""
+        packet = self.packet(payload)
+        for _ in range(count):
+            self.tx.sendto(packet, (DST, 0))
 
     def raw_in_fragments(self, payload):
         """Send payload over UDP in IP fragments; it may be as long as UDP allows."""

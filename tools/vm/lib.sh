@@ -7,7 +7,7 @@ set -euo pipefail
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 repo=$(cd "$vm_dir/../.." && pwd -P)
 SUITE=${SUITE:-sid}
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/xroce
+cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/xroce
 suite_dir=$cache/$SUITE
 root=$suite_dir/root
 
@@ -15,11 +15,21 @@ root=$suite_dir/root
 repo_key=$(printf '%s' "$repo" | sha256sum | cut -c1-12)
 out_dir=$suite_dir/out/$repo_key
 
-say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+. "$vm_dir/steps.sh"
+
+# Said to whoever watches, also from within a step.
+say() { { clear_line; printf '%s: %s\n' "${0##*/}" "$*"; } >&"$shown"; }
 die() { say "$*"; exit 1; }
 
 need_root() {
-	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts)"
+	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts): sudo make, or a root shell"
+}
+
+# take_lock FD: flock, and a word if that takes long.
+take_lock() {
+	flock -w 5 "$1" && return
+	say "waiting for another one that is at work on the same"
+	flock "$1"
 }
 
 # in_root COMMAND...: run a command in the build root, in a mount and PID
