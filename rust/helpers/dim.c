@@ -6,9 +6,11 @@
 #include <linux/dim.h>
 #include <linux/slab.h>
 
+#include "ends.h"
 #include "services.h"
 
 struct xrdma_dim {
+	struct xrdma_end end;
 	struct dim dim;
 	xrdma_call_fn call;
 	void *fn;
@@ -22,7 +24,16 @@ static void xrdma_dim_work(struct work_struct *work)
 	d->call(d->fn, d->cookie);
 }
 
-/* INIT_WORK() is a macro; and the item must not move. NULL: no memory. */
+/* What is disabled cannot be queued any more. */
+static void xrdma_dim_end(struct xrdma_end *e)
+{
+	disable_work_sync(&container_of(e, struct xrdma_dim, end)->dim.work);
+}
+
+/*
+ * INIT_WORK() is a macro; and the item must not move. NULL: no memory, or no
+ * services.
+ */
 struct xrdma_dim *xrdma_dim_alloc(xrdma_call_fn call, void *fn, __u64 cookie)
 {
 	struct xrdma_dim *d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
@@ -36,6 +47,10 @@ struct xrdma_dim *xrdma_dim_alloc(xrdma_call_fn call, void *fn, __u64 cookie)
 	d->call = call;
 	d->fn = fn;
 	d->cookie = cookie;
+	if (xrdma_end_add(&d->end, XRDMA_END_CALLS, xrdma_dim_end)) {
+		kfree(d);
+		return NULL;
+	}
 	return d;
 }
 
@@ -55,6 +70,6 @@ __u8 xrdma_dim_level(struct xrdma_dim *d)
 /* Waits for the call if it runs. There are no more events. Process context. */
 void xrdma_dim_free(struct xrdma_dim *d)
 {
-	cancel_work_sync(&d->dim.work);
+	xrdma_end_now(&d->end);
 	kfree(d);
 }

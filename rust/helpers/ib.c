@@ -9,6 +9,7 @@
 #include <linux/igmp.h>
 #include <linux/inetdevice.h>
 #include <linux/irq_poll.h>
+#include <linux/mutex.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
 #include <linux/rtnetlink.h>
@@ -20,17 +21,101 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 #include <rdma/ib_user_ioctl_cmds.h>
+#include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 
+#include "ends.h"
 #include "ib.h"
 
-/*
- * _ib_alloc_device() wants the namespace, which only C reads from a net
- * device; ib_alloc_device() is a macro.
+/**
+ * struct xrdma_link - a registered link type
+ * @end: its end, and that of the devices.
+ * @ops: what the core and the devices point to.
+ * @driver_id: of the devices.
  */
-struct ib_device *xrdma_ib_alloc_device(size_t size, struct net_device *netdev)
+struct xrdma_link {
+	struct xrdma_end end;
+	struct rdma_link_ops ops;
+	enum rdma_driver_id driver_id;
+};
+
+/* The one there is. */
+static struct xrdma_link *xrdma_link;
+static DEFINE_MUTEX(xrdma_link_mutex);
+
+/*
+ * Afterwards no device can be added, and all there were have gone, and with them
+ * the last pointer to the operations.
+ */
+static void xrdma_link_end(struct xrdma_end *e)
 {
-	return _ib_alloc_device(size, dev_net(netdev));
+	struct xrdma_link *l = container_of(e, struct xrdma_link, end);
+
+	rdma_link_unregister(&l->ops);
+	ib_unregister_driver(l->driver_id);
+	mutex_lock(&xrdma_link_mutex);
+	WRITE_ONCE(xrdma_link, NULL);
+	mutex_unlock(&xrdma_link_mutex);
+}
+
+/*
+ * Registers a link type, of which there may be one; @type stays. A link type of
+ * that name may exist: the core says nothing then but in the log. -EBUSY,
+ * -EEXIST, -ENOMEM, -ENODEV without services. Process context.
+ */
+struct xrdma_link *xrdma_link_register(const char *type, u32 driver_id,
+				       xrdma_newlink_fn newlink,
+				       xrdma_dellink_fn dellink)
+{
+	struct xrdma_link *l = kzalloc(sizeof(*l), GFP_KERNEL);
+	int ret = -EBUSY;
+
+	if (!l)
+		return ERR_PTR(-ENOMEM);
+	l->driver_id = driver_id;
+	l->ops.type = type;
+	l->ops.newlink = newlink;
+	l->ops.dellink = dellink;
+	mutex_lock(&xrdma_link_mutex);
+	if (!xrdma_link) {
+		WRITE_ONCE(xrdma_link, l);
+		ret = 0;
+	}
+	mutex_unlock(&xrdma_link_mutex);
+	if (ret)
+		goto free;
+	rdma_link_register(&l->ops);
+	if (!l->ops.list.next) {
+		WRITE_ONCE(xrdma_link, NULL);
+		ret = -EEXIST;
+		goto free;
+	}
+	ret = xrdma_end_add(&l->end, XRDMA_END_LINKS, xrdma_link_end);
+	if (!ret)
+		return l;
+	xrdma_link_end(&l->end);
+free:
+	kfree(l);
+	return ERR_PTR(ret);
+}
+
+/* Its counterpart. Waits for calls under way. Process context. */
+void xrdma_link_unregister(struct xrdma_link *l)
+{
+	xrdma_end_now(&l->end);
+	kfree(l);
+}
+
+/* The operations of the link type; for its calls, while which it is registered. */
+const struct rdma_link_ops *xrdma_link_ops(void)
+{
+	return &READ_ONCE(xrdma_link)->ops;
+}
+
+/* ib_alloc_device() is a macro. */
+struct ib_device *xrdma_ib_alloc_device(size_t size, struct net *net)
+{
+	return _ib_alloc_device(size, net);
 }
 
 /*
@@ -154,9 +239,11 @@ struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs)
 /*
  * Makes the net device of a port a member of an IP multicast group, or ends one
  * membership; both count. Takes the RTNL, without which the lists of groups
- * must not be touched. A net device that has lost its IP side has no groups.
+ * must not be touched. A net device that has lost its IP side has no groups, nor
+ * has one that left the namespace of @cookie: those that it has now are others'.
  */
-int xrdma_ib_group(struct ib_device *dev, u32 port, const u8 *gid, bool join)
+int xrdma_ib_group(struct ib_device *dev, u32 port, u64 cookie, const u8 *gid,
+		   bool join)
 {
 	const struct in6_addr *addr = (const struct in6_addr *)gid;
 	struct net_device *netdev = ib_device_get_netdev(dev, port);
@@ -166,7 +253,9 @@ int xrdma_ib_group(struct ib_device *dev, u32 port, const u8 *gid, bool join)
 	if (!netdev)
 		return -ENODEV;
 	rtnl_lock();
-	if (ipv6_addr_v4mapped(addr)) {
+	if (dev_net(netdev)->net_cookie != cookie) {
+		ret = -ENODEV;
+	} else if (ipv6_addr_v4mapped(addr)) {
 		in = __in_dev_get_rtnl(netdev);
 		if (in && join)
 			ip_mc_inc_group(in, addr->s6_addr32[3]);

@@ -46,7 +46,19 @@ struct xrdma_ib_link {
 
 extern const struct attribute_group xrdma_ib_device_group;
 
-struct ib_device *xrdma_ib_alloc_device(size_t size, struct net_device *netdev);
+struct rdma_link_ops;
+struct xrdma_link;
+
+/* As in struct rdma_link_ops. */
+typedef int (*xrdma_newlink_fn)(const char *name, struct net_device *netdev);
+typedef int (*xrdma_dellink_fn)(struct ib_device *dev);
+
+struct xrdma_link *xrdma_link_register(const char *type, u32 driver_id,
+				       xrdma_newlink_fn newlink,
+				       xrdma_dellink_fn dellink);
+void xrdma_link_unregister(struct xrdma_link *l);
+const struct rdma_link_ops *xrdma_link_ops(void);
+struct ib_device *xrdma_ib_alloc_device(size_t size, struct net *net);
 void xrdma_ib_setup_device(struct ib_device *dev, struct net_device *netdev,
 			   const char *description);
 int xrdma_ib_link_read(struct ib_device *dev, u32 port,
@@ -58,7 +70,8 @@ u16 xrdma_ib_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn);
 void xrdma_ib_fw_version(char *text, size_t len, u64 version);
 struct ib_ucontext *xrdma_ib_udata_context(const struct ib_udata *udata);
 struct ib_udata *xrdma_ib_attrs_udata(struct uverbs_attr_bundle *attrs);
-int xrdma_ib_group(struct ib_device *dev, u32 port, const u8 *gid, bool join);
+int xrdma_ib_group(struct ib_device *dev, u32 port, u64 cookie, const u8 *gid,
+		   bool join);
 u32 xrdma_ib_dm_handle(struct uverbs_attr_bundle *attrs);
 int xrdma_ib_port_speed(struct ib_device *dev, u32 port, u64 *speed);
 bool xrdma_ib_target_opened(struct ib_qp *qp);

@@ -14,9 +14,11 @@
 #include <linux/irq_work.h>
 #include <linux/irqdesc.h>
 #include <linux/irqdomain.h>
+#include <linux/mutex.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "ends.h"
 #include "services.h"
 
 /**
@@ -47,6 +49,8 @@ struct xrdma_vector {
 
 /**
  * struct xrdma_vectors - the interrupts of a device
+ * @end: their end, once they have started.
+ * @started: they have, and @end is what ends them.
  * @node: on the list of the CPU hotplug state.
  * @hotplug: it is on that list.
  * @fwnode: names the domain.
@@ -58,6 +62,8 @@ struct xrdma_vector {
 struct xrdma_vectors {
 	struct hlist_node node;
 	bool hotplug;
+	bool started;
+	struct xrdma_end end;
 	struct fwnode_handle *fwnode;
 	struct irq_domain *domain;
 	xrdma_vector_fn handler;
@@ -65,7 +71,11 @@ struct xrdma_vectors {
 	struct xrdma_vector vector[] __counted_by(count);
 };
 
+/* 0 when there is none. */
 static enum cpuhp_state xrdma_vector_hotplug;
+
+/* Sets that come to that state and go from it, and its own end. */
+static DEFINE_MUTEX(xrdma_vectors_mutex);
 
 static irqreturn_t xrdma_vector_handle(int irq, void *dev_id)
 {
@@ -209,10 +219,13 @@ int xrdma_vectors_init(void)
 	return 0;
 }
 
-/* Its counterpart; there are no sets. */
+/* Its counterpart; all sets have ended, and no more can start. */
 void xrdma_vectors_exit(void)
 {
+	mutex_lock(&xrdma_vectors_mutex);
 	cpuhp_remove_multi_state(xrdma_vector_hotplug);
+	xrdma_vector_hotplug = 0;
+	mutex_unlock(&xrdma_vectors_mutex);
 }
 
 /*
@@ -270,8 +283,44 @@ static int xrdma_vector_start(struct xrdma_vector *v, const char *prefix,
 }
 
 /*
+ * Ends everything: no handler runs or will run when it returns. Nobody but
+ * handlers may raise any more. Process context.
+ */
+static void xrdma_vectors_end(struct xrdma_end *e)
+{
+	struct xrdma_vectors *set = container_of(e, struct xrdma_vectors, end);
+	u32 i;
+
+	mutex_lock(&xrdma_vectors_mutex);
+	if (set->hotplug)
+		cpuhp_state_remove_instance_nocalls(xrdma_vector_hotplug,
+						    &set->node);
+	mutex_unlock(&xrdma_vectors_mutex);
+	for (i = 0; i < set->count; i++) {
+		struct xrdma_vector *v = &set->vector[i];
+
+		if (v->irq) {
+			irq_work_sync(&v->raise);
+			irq_update_affinity_hint(v->irq, NULL);
+			free_irq(v->irq, v);
+			/* The last handler may have asked for one more. */
+			cancel_work_sync(&v->later);
+			irq_work_sync(&v->raise);
+			irq_dispose_mapping(v->irq);
+		}
+		free_cpumask_var(v->wanted);
+		kfree(v->name);
+	}
+	if (set->domain)
+		irq_domain_remove(set->domain);
+	if (set->fwnode)
+		irq_domain_free_fwnode(set->fwnode);
+}
+
+/*
  * Makes the interrupts; names are "PREFIX-compN". @data has an element for each.
- * On failure some may have started: xrdma_vectors_free() ends them.
+ * -ENODEV without services. On failure some may have started:
+ * xrdma_vectors_free() ends them.
  */
 int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
 			void *const *data)
@@ -297,12 +346,16 @@ int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
 					 cpumask_of(xrdma_vector_home(i)));
 		v->broken = true;
 	}
-	/* Calls the callback for every CPU that is there: the first spread. */
-	ret = cpuhp_state_add_instance(xrdma_vector_hotplug, &set->node);
-	if (ret)
-		return ret;
-	set->hotplug = true;
-	return 0;
+	mutex_lock(&xrdma_vectors_mutex);
+	ret = xrdma_end_add(&set->end, XRDMA_END_VECTORS, xrdma_vectors_end);
+	if (!ret) {
+		set->started = true;
+		/* Calls the callback for every CPU that is there: the first spread. */
+		ret = cpuhp_state_add_instance(xrdma_vector_hotplug, &set->node);
+		set->hotplug = !ret;
+	}
+	mutex_unlock(&xrdma_vectors_mutex);
+	return ret;
 }
 
 /* The interrupt with number @index, to raise it. */
@@ -311,36 +364,13 @@ struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index)
 	return index < set->count ? &set->vector[index] : NULL;
 }
 
-/*
- * Ends everything: no handler runs or will run when it returns. Nobody but
- * handlers may raise any more. Process context.
- */
+/* As xrdma_vectors_end(), unless that has happened; and frees the memory. */
 void xrdma_vectors_free(struct xrdma_vectors *set)
 {
-	u32 i;
-
-	if (set->hotplug)
-		cpuhp_state_remove_instance_nocalls(xrdma_vector_hotplug,
-						    &set->node);
-	for (i = 0; i < set->count; i++) {
-		struct xrdma_vector *v = &set->vector[i];
-
-		if (v->irq) {
-			irq_work_sync(&v->raise);
-			irq_update_affinity_hint(v->irq, NULL);
-			free_irq(v->irq, v);
-			/* The last handler may have asked for one more. */
-			cancel_work_sync(&v->later);
-			irq_work_sync(&v->raise);
-			irq_dispose_mapping(v->irq);
-		}
-		free_cpumask_var(v->wanted);
-		kfree(v->name);
-	}
-	if (set->domain)
-		irq_domain_remove(set->domain);
-	if (set->fwnode)
-		irq_domain_free_fwnode(set->fwnode);
+	if (set->started)
+		xrdma_end_now(&set->end);
+	else
+		xrdma_vectors_end(&set->end);
 	kvfree(set);
 }
 

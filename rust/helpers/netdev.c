@@ -2,9 +2,11 @@
 /* Network devices, their notifier and network namespaces. */
 #include <linux/etherdevice.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
+#include "ends.h"
 #include "services.h"
 
 /* dev_hold() is inline. */
@@ -66,6 +68,22 @@ struct net *xrdma_netdev_net_get(const struct net_device *dev)
 	return net;
 }
 
+/*
+ * Whether @dev is registered, in the namespace with @cookie. Whoever asks when he
+ * can be found by the notifier hears of what changes from then on: RTNL is taken,
+ * under which a net device moves or goes. Process context, without RTNL.
+ */
+bool xrdma_netdev_is_in(struct net_device *dev, __u64 cookie)
+{
+	bool is_in;
+
+	rtnl_lock();
+	is_in = dev->reg_state == NETREG_REGISTERED &&
+		dev_net(dev)->net_cookie == cookie;
+	rtnl_unlock();
+	return is_in;
+}
+
 /* bindgen knows struct net only as an opaque stub. */
 __u64 xrdma_net_cookie(const struct net *net)
 {
@@ -85,6 +103,7 @@ void xrdma_net_put(struct net *net)
 }
 
 struct xrdma_notifier {
+	struct xrdma_end end;
 	struct notifier_block nb;
 	xrdma_netdev_fn fn;
 };
@@ -127,9 +146,15 @@ static int xrdma_netdev_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
+static void xrdma_notifier_end(struct xrdma_end *e)
+{
+	unregister_netdevice_notifier(&container_of(e, struct xrdma_notifier, end)->nb);
+}
+
 /*
  * The notifier block must not move, and the events are C macros. Called for the
  * devices that are there already, too, with REGISTER and UP. All namespaces.
+ * -ENODEV without services.
  */
 struct xrdma_notifier *xrdma_notifier_register(xrdma_netdev_fn fn)
 {
@@ -141,6 +166,12 @@ struct xrdma_notifier *xrdma_notifier_register(xrdma_netdev_fn fn)
 	n->nb.notifier_call = xrdma_netdev_event;
 	n->fn = fn;
 	ret = register_netdevice_notifier(&n->nb);
+	if (!ret) {
+		ret = xrdma_end_add(&n->end, XRDMA_END_NOTIFIERS,
+				    xrdma_notifier_end);
+		if (ret)
+			unregister_netdevice_notifier(&n->nb);
+	}
 	if (ret) {
 		kfree(n);
 		return ERR_PTR(ret);
@@ -154,6 +185,6 @@ struct xrdma_notifier *xrdma_notifier_register(xrdma_netdev_fn fn)
  */
 void xrdma_notifier_unregister(struct xrdma_notifier *n)
 {
-	unregister_netdevice_notifier(&n->nb);
+	xrdma_end_now(&n->end);
 	kfree(n);
 }

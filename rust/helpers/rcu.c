@@ -66,28 +66,59 @@ int xrdma_xa_reserve_at(struct xarray *xa, __u32 id)
 }
 
 /*
- * xa_lock_irqsave() is a macro. The slot was reserved, so the store allocates
- * nothing; what was there before is returned.
+ * xa_lock_irqsave() is a macro. The slot is reserved, and nobody else's, so the
+ * store allocates nothing and nothing was there.
  */
-void *xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry)
+void xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry)
+{
+	unsigned long flags;
+
+	xa_lock_irqsave(xa, flags);
+	__xa_store(xa, id, entry, 0);
+	xa_unlock_irqrestore(xa, flags);
+}
+
+/* The same. A reservation that is not to be filled is given up. */
+void xrdma_xa_release(struct xarray *xa, __u32 id)
+{
+	unsigned long flags;
+
+	xa_lock_irqsave(xa, flags);
+	__xa_erase(xa, id);
+	xa_unlock_irqrestore(xa, flags);
+}
+
+/*
+ * The same. Returns what was there, or NULL, and then nothing is stored: a store
+ * beside somebody who empties the slot would allocate, and return an error that
+ * is no entry.
+ */
+void *xrdma_xa_replace(struct xarray *xa, __u32 id, void *entry)
 {
 	unsigned long flags;
 	void *old;
 
 	xa_lock_irqsave(xa, flags);
-	old = __xa_store(xa, id, entry, 0);
+	old = xa_load(xa, id);
+	if (old)
+		__xa_store(xa, id, entry, 0);
 	xa_unlock_irqrestore(xa, flags);
 	return old;
 }
 
-/* xa_lock_irqsave() is a macro. NULL when only a reservation was there. */
+/*
+ * The same. NULL when nothing was there or a reservation, which is left alone: it
+ * is somebody else's.
+ */
 void *xrdma_xa_remove(struct xarray *xa, __u32 id)
 {
 	unsigned long flags;
 	void *old;
 
 	xa_lock_irqsave(xa, flags);
-	old = __xa_erase(xa, id);
+	old = xa_load(xa, id);
+	if (old)
+		__xa_erase(xa, id);
 	xa_unlock_irqrestore(xa, flags);
 	return old;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Routes, and the packets that are sent along them. */
+#include <linux/if_vlan.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/netdevice.h>
 #include <linux/random.h>
+#include <linux/sched.h>
 #include <linux/skbuff.h>
+#include <linux/slab.h>
 #include <linux/udp.h>
 #include <net/dst.h>
 #include <net/inet_dscp.h>
@@ -20,9 +24,31 @@
 #define XRDMA_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))
 #define XRDMA_HEADERS6 (sizeof(struct ipv6hdr) + sizeof(struct udphdr))
 
+/* What a packet of ours has in its control block until it is sent. */
+struct xrdma_tx_cb {
+	struct xrdma_dst *hold;
+};
+
+#define XRDMA_TX_CB(skb) ((struct xrdma_tx_cb *)(skb)->cb)
+
 static __be32 xrdma_v4(const __u8 addr[16])
 {
 	return ((const struct in6_addr *)addr)->s6_addr32[3];
+}
+
+/* Packets that are about to be sent may be looking at the old one. */
+static void xrdma_dst_set(struct xrdma_dst *d, struct dst_entry *dst, u32 cookie)
+{
+	struct dst_entry *old = rcu_replace_pointer(d->dst, dst, true);
+
+	d->cookie = cookie;
+	dst_release(old);
+}
+
+static void xrdma_dst_put(struct xrdma_dst *d)
+{
+	if (refcount_dec_and_test(&d->ref))
+		kfree(d);
 }
 
 static int xrdma_route4(struct sock *sk, struct xrdma_route *r)
@@ -49,8 +75,7 @@ static int xrdma_route4(struct sock *sk, struct xrdma_route *r)
 	rt = ip_route_output_flow(sock_net(sk), &fl, sk);
 	if (IS_ERR(rt))
 		return PTR_ERR(rt);
-	r->dst = &rt->dst;
-	r->cookie = 0;
+	xrdma_dst_set(r->hold, &rt->dst, 0);
 	r->local = rt->rt_type == RTN_LOCAL;
 	r->hop_limit = f->hop_limit ?: ip4_dst_hoplimit(&rt->dst);
 	return 0;
@@ -76,8 +101,7 @@ static int xrdma_route6(struct sock *sk, struct xrdma_route *r)
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
 	rt = dst_rt6_info(dst);
-	r->dst = dst;
-	r->cookie = rt6_get_cookie(rt);
+	xrdma_dst_set(r->hold, dst, rt6_get_cookie(rt));
 	r->local = rt->rt6i_flags & RTF_LOCAL;
 	r->hop_limit = f->hop_limit ?: ip6_dst_hoplimit(dst);
 	return 0;
@@ -96,17 +120,60 @@ static struct sock *xrdma_route_sock(struct xrdma_tunnel *t,
 	return r->v6 ? rcu_dereference(t->sk6) : rcu_dereference(t->sk4);
 }
 
-static int xrdma_route_lookup(struct sock *sk, struct xrdma_route *r)
+/*
+ * The priority of the packets, from which a VLAN interface makes the priority
+ * on the wire and a queueing discipline its class. A service level is what that
+ * comes to on the wire, so hardware takes it for the priority of the frame. It
+ * may stem from the type of service by way of the net device's own table, as
+ * the connection manager has it (iboe_tos_to_sl() in cma.c): then the stack
+ * comes to the same if it begins there. Else it is the priority itself.
+ */
+static __u8 xrdma_route_priority(struct net_device *dev,
+				 const struct xrdma_flow *f)
 {
-	dst_release(r->dst);
-	r->dst = NULL;
-	return r->v6 ? xrdma_route6(sk, r) : xrdma_route4(sk, r);
+	u32 prio = rt_tos2priority(f->tos);
+	u32 sl = 0;
+
+	if (!f->sl)
+		return prio;
+	if (is_vlan_dev(dev))
+		sl = vlan_dev_get_egress_qos_mask(dev, prio) >> VLAN_PRIO_SHIFT;
+	else if (dev->num_tc)
+		sl = netdev_get_prio_tc_map(dev, prio);
+	return sl == f->sl ? prio : f->sl & 7;
+}
+
+/* Caller is in the RCU read section in which it got @sk. */
+static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
+			      struct xrdma_route *r)
+{
+	struct xrdma_dst *d = r->hold;
+	unsigned long flags;
+	int ret;
+
+	if (d) {
+		xrdma_dst_set(d, NULL, 0);
+	} else {
+		d = kzalloc(sizeof(*d), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+		if (!d)
+			return -ENOMEM;
+		refcount_set(&d->ref, 1);
+		spin_lock_irqsave(&t->lock, flags);
+		list_add(&d->link, &t->dsts);
+		spin_unlock_irqrestore(&t->lock, flags);
+		r->hold = d;
+	}
+	ret = r->v6 ? xrdma_route6(sk, r) : xrdma_route4(sk, r);
+	if (!ret)
+		r->priority = xrdma_route_priority(dst_dev_rcu(rcu_dereference(d->dst)),
+						   &r->flow);
+	return ret;
 }
 
 /*
- * Looks the route of r->flow up; r->dst is NULL or an older one of the same
- * flow. The look-ups take C structures full of macros. Any context but hard
- * interrupt; the caller has exclusive use of @r.
+ * Looks the route of r->flow up; an older one of the same flow is dropped. The
+ * look-ups take C structures full of macros. Any context but hard interrupt; the
+ * caller has exclusive use of @r, and @t is that of earlier calls.
  */
 int xrdma_route_resolve(struct xrdma_tunnel *t, struct xrdma_route *r)
 {
@@ -120,25 +187,74 @@ int xrdma_route_resolve(struct xrdma_tunnel *t, struct xrdma_route *r)
 	r->ip_id = get_random_u16();
 	rcu_read_lock();
 	sk = xrdma_route_sock(t, r);
-	ret = sk ? xrdma_route_lookup(sk, r) : -ENETDOWN;
+	ret = sk ? xrdma_route_lookup(t, sk, r) : -ENETDOWN;
 	rcu_read_unlock();
 	return ret;
 }
 
-/* dst_release() in the form that Rust has the pointer in. Any context. */
-void xrdma_route_release(struct xrdma_route *r)
+/*
+ * Gives the route up. dst_release() is under the lock, so that the namespace does
+ * not end in the midst of it. Any context; exclusive use of @r.
+ */
+void xrdma_route_release(struct xrdma_tunnel *t, struct xrdma_route *r)
 {
-	dst_release(r->dst);
-	r->dst = NULL;
+	struct xrdma_dst *d = r->hold;
+	unsigned long flags;
+
+	if (!d)
+		return;
+	spin_lock_irqsave(&t->lock, flags);
+	list_del_init(&d->link);
+	xrdma_dst_set(d, NULL, 0);
+	spin_unlock_irqrestore(&t->lock, flags);
+	r->hold = NULL;
+	xrdma_dst_put(d);
+}
+
+/*
+ * Drops the destinations of all routes. The sockets are out of @t and a grace
+ * period has passed since, so nobody sets one any more. Process context, sleeps.
+ */
+void xrdma_routes_drop(struct xrdma_tunnel *t)
+{
+	bool more;
+
+	do {
+		unsigned int count = 64;
+
+		spin_lock_irq(&t->lock);
+		while (count-- && !list_empty(&t->dsts)) {
+			struct xrdma_dst *d = list_first_entry(&t->dsts,
+							       struct xrdma_dst,
+							       link);
+
+			list_del_init(&d->link);
+			xrdma_dst_set(d, NULL, 0);
+		}
+		more = !list_empty(&t->dsts);
+		spin_unlock_irq(&t->lock);
+		cond_resched();
+	} while (more);
+}
+
+/*
+ * The destination of a route that still holds, else NULL. Caller is in an RCU
+ * read section in which it has seen the socket of the tunnel.
+ */
+static struct dst_entry *xrdma_route_dst(const struct xrdma_route *r)
+{
+	struct dst_entry *dst = r->hold ? rcu_dereference(r->hold->dst) : NULL;
+
+	return dst && dst_check(dst, r->hold->cookie) ? dst : NULL;
 }
 
 /* dst_check() is inline. */
-bool xrdma_route_valid(const struct xrdma_route *r)
+bool xrdma_route_valid(struct xrdma_tunnel *t, const struct xrdma_route *r)
 {
 	bool valid;
 
 	rcu_read_lock();
-	valid = r->dst && dst_check(r->dst, r->cookie);
+	valid = xrdma_route_sock(t, r) && xrdma_route_dst(r);
 	rcu_read_unlock();
 	return valid;
 }
@@ -200,6 +316,7 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
 {
 	u32 headers = r->v6 ? XRDMA_HEADERS6 : XRDMA_HEADERS4;
 	struct sk_buff *skb = NULL;
+	struct dst_entry *dst;
 	struct sock *sk;
 	u32 headroom;
 
@@ -209,11 +326,13 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
 	sk = xrdma_route_sock(t, r);
 	if (!sk)
 		goto out;
-	if (!r->dst || !dst_check(r->dst, r->cookie)) {
-		if (xrdma_route_lookup(sk, r))
+	dst = xrdma_route_dst(r);
+	if (!dst) {
+		if (xrdma_route_lookup(t, sk, r))
 			goto out;
+		dst = rcu_dereference(r->hold->dst);
 	}
-	headroom = LL_RESERVED_SPACE(dst_dev_rcu(r->dst)) + headers;
+	headroom = LL_RESERVED_SPACE(dst_dev_rcu(dst)) + headers;
 	skb = alloc_skb(headroom + len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		goto out;
@@ -223,8 +342,10 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
 	tx->headers = skb->data;
 	tx->headers_len = headers;
 	tx->skb = skb;
-	skb->priority = rt_tos2priority(r->flow.tos);
-	skb_dst_set(skb, dst_clone(r->dst));
+	skb->priority = r->priority;
+	/* It may have to wait for its payload: the destination is set at the end. */
+	refcount_inc(&r->hold->ref);
+	XRDMA_TX_CB(skb)->hold = r->hold;
 	/*
 	 * The kernel's own destructor: it counts the memory against the socket,
 	 * keeps the socket, and does not need this module.
@@ -247,18 +368,33 @@ void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb)
 	list->count++;
 }
 
+/* What was built and is not sent. */
+void xrdma_tx_drop(struct sk_buff *skb)
+{
+	xrdma_dst_put(XRDMA_TX_CB(skb)->hold);
+	kfree_skb(skb);
+}
+
+/* Caller is in an RCU read section. */
 static int xrdma_tx_one(struct sk_buff *skb)
 {
+	struct xrdma_dst *d = XRDMA_TX_CB(skb)->hold;
+	struct dst_entry *dst = rcu_dereference(d->dst);
 	struct sock *sk = skb->sk;
 
 	/*
-	 * The namespace lives as long as its sockets are open, and whoever
-	 * closes them waits for RCU before it lets the namespace go.
+	 * The namespace lives as long as its routes have destinations: whoever
+	 * drops them waits for RCU before it lets the namespace go. For the same
+	 * reason the packet need not have a reference.
 	 */
-	if (unlikely(sock_flag(sk, SOCK_DEAD))) {
-		kfree_skb(skb);
+	if (unlikely(!dst)) {
+		xrdma_tx_drop(skb);
 		return -ENETDOWN;
 	}
+	/* The IP layer expects zeroes. */
+	XRDMA_TX_CB(skb)->hold = NULL;
+	xrdma_dst_put(d);
+	skb_dst_set_noref(skb, dst);
 #if IS_ENABLED(CONFIG_IPV6)
 	if (skb->protocol == htons(ETH_P_IPV6))
 		return ip6_local_out(sock_net(sk), sk, skb);
@@ -302,7 +438,15 @@ __u32 xrdma_tx_flush(struct xrdma_tx_list *list)
 /* Frees packets that will not be sent. */
 void xrdma_tx_purge(struct xrdma_tx_list *list)
 {
-	kfree_skb_list(list->head);
+	struct sk_buff *skb = list->head;
+
+	while (skb) {
+		struct sk_buff *next = skb->next;
+
+		skb_mark_not_on_list(skb);
+		xrdma_tx_drop(skb);
+		skb = next;
+	}
 	list->head = NULL;
 	list->tail = NULL;
 	list->count = 0;

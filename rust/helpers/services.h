@@ -26,6 +26,29 @@ struct vm_area_struct;
 struct work_struct;
 struct workqueue_struct;
 struct xarray;
+struct xrdma_dst;
+
+/* ends.c */
+
+/**
+ * enum xrdma_ends - by what the kernel calls this module, in the order in which it ends
+ * @XRDMA_END_LINKS: `rdma link`, and the devices.
+ * @XRDMA_END_NOTIFIERS: notifiers of net devices.
+ * @XRDMA_END_VECTORS: interrupts.
+ * @XRDMA_END_CALLS: timers and work items.
+ * @XRDMA_ENDS: how many kinds.
+ */
+enum xrdma_ends {
+	XRDMA_END_LINKS,
+	XRDMA_END_NOTIFIERS,
+	XRDMA_END_VECTORS,
+	XRDMA_END_CALLS,
+	XRDMA_ENDS,
+};
+
+int xrdma_ends_begin(void);
+void xrdma_ends_all(enum xrdma_ends kind);
+void xrdma_ends_finish(void);
 
 /* random.c */
 u64 xrdma_random_u64(void);
@@ -39,10 +62,17 @@ void xrdma_xa_init(struct xarray *xa);
 int xrdma_xa_reserve(struct xarray *xa, __u32 *id, __u32 min, __u32 max,
 		     __u32 *next, bool may_sleep);
 int xrdma_xa_reserve_at(struct xarray *xa, __u32 id);
-void *xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry);
+void xrdma_xa_publish(struct xarray *xa, __u32 id, void *entry);
+void xrdma_xa_release(struct xarray *xa, __u32 id);
+void *xrdma_xa_replace(struct xarray *xa, __u32 id, void *entry);
 void *xrdma_xa_remove(struct xarray *xa, __u32 id);
 void *xrdma_xa_next(struct xarray *xa, unsigned long *id);
 void xrdma_wait_for_readers(void);
+
+/* held.c */
+void *xrdma_held_enter(struct xarray *xa, __u32 id);
+void xrdma_held_leave(void);
+void xrdma_held_wait(__u32 id);
 
 /* sync.c */
 void xrdma_spin_lock_bh(struct spinlock *lock);
@@ -68,6 +98,12 @@ void xrdma_mm_wait(void);
 void xrdma_mm_release(struct page **pages, size_t n, bool dirty);
 bool xrdma_in_softirq(void);
 bool xrdma_may_sleep(void);
+
+/* process.c */
+struct xrdma_process;
+
+struct xrdma_process *xrdma_process_get(bool kernel);
+void xrdma_process_put(struct xrdma_process *p);
 
 /* work.c */
 struct xrdma_work;
@@ -204,6 +240,7 @@ bool xrdma_netdev_is_up(const struct net_device *dev);
 bool xrdma_netdev_has_carrier(const struct net_device *dev);
 void xrdma_netdev_mac(const struct net_device *dev, __u8 mac[6]);
 struct net *xrdma_netdev_net_get(const struct net_device *dev);
+bool xrdma_netdev_is_in(struct net_device *dev, __u64 cookie);
 __u64 xrdma_net_cookie(const struct net *net);
 struct net *xrdma_net_get(struct net *net);
 void xrdma_net_put(struct net *net);
@@ -272,10 +309,13 @@ void xrdma_skb_drop(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 void xrdma_skb_queue_init(struct sk_buff_head *q);
 bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
-			  struct sk_buff *skb, __u32 limit, __u32 max_bytes);
-struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes);
+			  struct sk_buff *skb, __u32 limit, __u32 max_bytes,
+			  struct xrdma_process *p);
+struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes,
+				    struct xrdma_process *p);
 __u32 xrdma_skb_queue_len(const struct sk_buff_head *q);
-void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes);
+void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes,
+			   struct xrdma_process *p);
 
 /* route.c */
 
@@ -287,6 +327,7 @@ void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes);
  * @flow_label: IPv6 flow label, 20 bits.
  * @sport: UDP source port, host order.
  * @tos: IPv4 type of service or IPv6 traffic class.
+ * @sl: service level of the verbs; 0: none.
  * @hop_limit: IPv4 time to live or IPv6 hop limit; 0: the route's default.
  */
 struct xrdma_flow {
@@ -296,27 +337,28 @@ struct xrdma_flow {
 	__u32 flow_label;
 	__u16 sport;
 	__u8 tos;
+	__u8 sl;
 	__u8 hop_limit;
 };
 
 /**
  * struct xrdma_route - a flow, and the route that it takes at this time
  * @flow: the flow.
- * @dst: struct dst_entry with a reference of ours, or NULL.
- * @cookie: validity cookie of an IPv6 @dst.
+ * @hold: where its destination is, or NULL.
  * @ip_id: identification of the next IPv4 packet.
  * @v6: the flow is IPv6.
- * @local: @dst leads to this host.
+ * @local: it leads to this host.
  * @hop_limit: the value in force.
+ * @priority: that of the packets.
  */
 struct xrdma_route {
 	struct xrdma_flow flow;
-	void *dst;
-	__u32 cookie;
+	struct xrdma_dst *hold;
 	__u16 ip_id;
 	bool v6;
 	bool local;
 	__u8 hop_limit;
+	__u8 priority;
 };
 
 /**
@@ -346,12 +388,13 @@ struct xrdma_tx_list {
 };
 
 int xrdma_route_resolve(struct xrdma_tunnel *t, struct xrdma_route *r);
-void xrdma_route_release(struct xrdma_route *r);
-bool xrdma_route_valid(const struct xrdma_route *r);
+void xrdma_route_release(struct xrdma_tunnel *t, struct xrdma_route *r);
+bool xrdma_route_valid(struct xrdma_tunnel *t, const struct xrdma_route *r);
 bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
 		    struct xrdma_tx *tx);
 void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb);
 __u32 xrdma_tx_flush(struct xrdma_tx_list *list);
+void xrdma_tx_drop(struct sk_buff *skb);
 void xrdma_tx_purge(struct xrdma_tx_list *list);
 
 #endif /* XRDMA_SERVICES_H */

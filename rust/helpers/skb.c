@@ -11,7 +11,7 @@
 #include <net/dsfield.h>
 #include <net/ipv6.h>
 
-#include "services.h"
+#include "process.h"
 
 /*
  * The payload of a packet, all of it in one piece, in memory that nobody writes
@@ -142,18 +142,24 @@ void xrdma_skb_queue_init(struct sk_buff_head *q)
 
 /*
  * skb_queue_tail() has no limit. @bytes is what the packets in @q take in memory,
- * under the lock of @q. False: full, the packet is still the caller's. Any context.
+ * under the lock of @q; it counts for @p and for all as well. False: full, the
+ * packet is still the caller's. Any context.
  */
 bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
-			  struct sk_buff *skb, __u32 limit, __u32 max_bytes)
+			  struct sk_buff *skb, __u32 limit, __u32 max_bytes,
+			  struct xrdma_process *p)
 {
 	unsigned long flags;
 	bool fits;
 
 	spin_lock_irqsave(&q->lock, flags);
-	fits = skb_queue_len(q) < limit && *bytes < max_bytes;
+	/* Others may come in between: one packet of each CPU is too much then. */
+	fits = skb_queue_len(q) < limit && *bytes < max_bytes &&
+	       *bytes < xrdma_backlog_room(p);
 	if (fits) {
 		*bytes += skb->truesize;
+		atomic64_add(skb->truesize, &p->backlog);
+		atomic64_add(skb->truesize, &xrdma_backlog_all);
 		__skb_queue_tail(q, skb);
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
@@ -161,7 +167,8 @@ bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
 }
 
 /* The empty case, which is the common one, takes no lock. */
-struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes)
+struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes,
+				    struct xrdma_process *p)
 {
 	struct sk_buff *skb;
 	unsigned long flags;
@@ -170,8 +177,11 @@ struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes)
 		return NULL;
 	spin_lock_irqsave(&q->lock, flags);
 	skb = __skb_dequeue(q);
-	if (skb)
+	if (skb) {
 		*bytes -= skb->truesize;
+		atomic64_sub(skb->truesize, &p->backlog);
+		atomic64_sub(skb->truesize, &xrdma_backlog_all);
+	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	return skb;
 }
@@ -183,11 +193,12 @@ __u32 xrdma_skb_queue_len(const struct sk_buff_head *q)
 }
 
 /* skb_queue_purge() does not count. */
-void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes)
+void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes,
+			   struct xrdma_process *p)
 {
 	struct sk_buff *skb;
 
-	while ((skb = xrdma_skb_queue_pop(q, bytes)))
+	while ((skb = xrdma_skb_queue_pop(q, bytes, p)))
 		kfree_skb(skb);
 }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* High-resolution timers whose callback runs in softirq and gets a number. */
 #include <linux/hrtimer.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 
+#include "ends.h"
 #include "services.h"
 
 struct xrdma_timer {
 	struct hrtimer timer;
+	struct xrdma_end end;
 	xrdma_call_fn call;
 	void *fn;
 	u64 cookie;
@@ -20,7 +23,15 @@ static enum hrtimer_restart xrdma_timer_fire(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* struct hrtimer must not move, and its callback returns a C enum. */
+static void xrdma_timer_end(struct xrdma_end *e)
+{
+	hrtimer_cancel(&container_of(e, struct xrdma_timer, end)->timer);
+}
+
+/*
+ * struct hrtimer must not move, and its callback returns a C enum. NULL: no
+ * memory, or no services.
+ */
 struct xrdma_timer *xrdma_timer_alloc(xrdma_call_fn call, void *fn,
 				      __u64 cookie)
 {
@@ -33,6 +44,10 @@ struct xrdma_timer *xrdma_timer_alloc(xrdma_call_fn call, void *fn,
 	t->call = call;
 	t->fn = fn;
 	t->cookie = cookie;
+	if (xrdma_end_add(&t->end, XRDMA_END_CALLS, xrdma_timer_end)) {
+		kfree(t);
+		return NULL;
+	}
 	return t;
 }
 
@@ -51,7 +66,10 @@ void xrdma_timer_start(struct xrdma_timer *t, __u64 ns)
 	if (hrtimer_is_queued(&t->timer) &&
 	    hrtimer_get_expires(&t->timer) <= when)
 		return;
-	hrtimer_start(&t->timer, when, HRTIMER_MODE_ABS_SOFT);
+	rcu_read_lock();
+	if (xrdma_ends_open(XRDMA_END_CALLS))
+		hrtimer_start(&t->timer, when, HRTIMER_MODE_ABS_SOFT);
+	rcu_read_unlock();
 }
 
 /* So that Rust need not know the layout. Waits for a running callback. */
@@ -63,7 +81,7 @@ void xrdma_timer_cancel(struct xrdma_timer *t)
 /* As above. */
 void xrdma_timer_free(struct xrdma_timer *t)
 {
-	hrtimer_cancel(&t->timer);
+	xrdma_end_now(&t->end);
 	kfree(t);
 }
 

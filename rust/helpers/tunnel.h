@@ -3,15 +3,38 @@
 #ifndef XRDMA_TUNNEL_H
 #define XRDMA_TUNNEL_H
 
+#include <linux/list.h>
 #include <linux/refcount.h>
+#include <linux/spinlock.h>
 
 #include "services.h"
 
 /* IANA: RoCEv2 (IBTA annex A17). */
 #define XRDMA_UDP_PORT 4791
 
+struct dst_entry;
 struct sock;
 struct xrdma_pernet;
+
+/**
+ * struct xrdma_dst - the destination of a route, for as long as its tunnel is open
+ * @dst: the destination, with a reference, or NULL.
+ * @cookie: validity cookie of an IPv6 @dst.
+ * @ref: the route, and packets that are to be sent along it.
+ * @link: in &xrdma_tunnel.dsts until the route is released.
+ *
+ * A destination refers to its namespace without holding it: the operations of
+ * IPv6 and IPsec are in struct net. It is set by the one user of the route, in an
+ * RCU read section in which it has seen the tunnel's socket; who closes the
+ * tunnel waits for those and then drops all that are left. So nobody has to be
+ * waited for who keeps a route.
+ */
+struct xrdma_dst {
+	struct dst_entry __rcu *dst;
+	u32 cookie;
+	refcount_t ref;
+	struct list_head link;
+};
 
 /**
  * struct xrdma_tunnel - the RoCEv2 sockets of one network namespace
@@ -22,6 +45,8 @@ struct xrdma_pernet;
  * @pernet: back pointer, NULL when closed.
  * @users: open handles.
  * @ref: references to the memory; one per handle.
+ * @lock: protects @dsts, and the end of their destinations; any context.
+ * @dsts: &struct xrdma_dst of the routes.
  *
  * @pernet and @users are under the mutex of udp.c, which also covers writes to
  * the socket pointers; readers of these are in an RCU read section.
@@ -34,6 +59,10 @@ struct xrdma_tunnel {
 	struct xrdma_pernet *pernet;
 	unsigned int users;
 	refcount_t ref;
+	spinlock_t lock;
+	struct list_head dsts;
 };
+
+void xrdma_routes_drop(struct xrdma_tunnel *t);
 
 #endif /* XRDMA_TUNNEL_H */

@@ -23,8 +23,14 @@ struct xrdma_pernet {
 
 static unsigned int xrdma_pernet_id;
 
-/* Opens, closes and exits of namespaces; protects xrdma_pernet.tunnel. */
+/*
+ * Opens, closes and exits of namespaces; protects xrdma_pernet.tunnel and
+ * xrdma_hooked.
+ */
 static DEFINE_MUTEX(xrdma_tunnel_mutex);
+
+/* Namespaces have a struct xrdma_pernet: xrdma_pernet_id is ours. */
+static bool xrdma_hooked;
 
 /*
  * Softirq, in an RCU read section. The packet is ours in any case: 0 tells UDP
@@ -85,8 +91,10 @@ static struct sock *xrdma_socket_open(struct net *net, struct xrdma_tunnel *t,
 }
 
 /*
- * Callers hold xrdma_tunnel_mutex. Afterwards no new packet comes in or goes
- * out; those under way end with the next synchronize_net().
+ * Callers hold xrdma_tunnel_mutex, so that the exit of a namespace waits for a
+ * tunnel that is being closed in it. Afterwards no new packet comes in or goes
+ * out, and no route leads anywhere; packets under way end with the next
+ * synchronize_net().
  */
 static void xrdma_sockets_release(struct xrdma_tunnel *t)
 {
@@ -102,6 +110,7 @@ static void xrdma_sockets_release(struct xrdma_tunnel *t)
 	 */
 	if (sk4 || sk6)
 		synchronize_net();
+	xrdma_routes_drop(t);
 	if (sk4)
 		udp_tunnel_sock_release(sk4);
 	if (sk6)
@@ -127,17 +136,21 @@ static int xrdma_tunnel_setup(struct net *net, struct xrdma_tunnel *t)
 
 /*
  * Opens the namespace's sockets, or joins those who have them open. Process
- * context, sleeps. -EADDRINUSE: another driver (rxe) or program has the port.
- * Here and not in Rust because it is all inline functions and C structures.
+ * context, sleeps. -EADDRINUSE: another driver (rxe) or program has the port;
+ * -ENODEV: there are no services. Here and not in Rust because it is all inline
+ * functions and C structures.
  */
 struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive,
 				       int *error)
 {
-	struct xrdma_pernet *pernet = net_generic(net, xrdma_pernet_id);
+	struct xrdma_pernet *pernet;
 	struct xrdma_tunnel *t;
-	int ret;
+	int ret = -ENODEV;
 
 	mutex_lock(&xrdma_tunnel_mutex);
+	if (!xrdma_hooked)
+		goto fail;
+	pernet = net_generic(net, xrdma_pernet_id);
 	t = pernet->tunnel;
 	if (t) {
 		ret = t->receive == receive ? 0 : -EBUSY;
@@ -155,6 +168,8 @@ struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive
 	t->cookie = net->net_cookie;
 	t->users = 1;
 	refcount_set(&t->ref, 1);
+	spin_lock_init(&t->lock);
+	INIT_LIST_HEAD(&t->dsts);
 	ret = xrdma_tunnel_setup(net, t);
 	if (ret) {
 		xrdma_sockets_release(t);
@@ -233,7 +248,9 @@ __u64 xrdma_tunnel_tx_bytes(struct xrdma_tunnel *t)
 /*
  * The namespace dies with its devices still ours: their network devices are
  * gone already, which unregisters them, but that may take longer than the
- * namespace lives. Kernel sockets do not hold it, so they must go now.
+ * namespace lives: that on hardware, which is moved to the first namespace, is
+ * not waited for. Kernel sockets do not hold it, so they must go now, and so must the
+ * destinations of routes: queue pairs and address handles are still there.
  */
 static void __net_exit xrdma_net_exit(struct net *net)
 {
@@ -259,14 +276,27 @@ static struct pernet_operations xrdma_net_ops = {
 	.size = sizeof(struct xrdma_pernet),
 };
 
+/* Under the mutex, which exits of namespaces want: not while the hook comes or goes. */
+static void xrdma_set_hooked(bool hooked)
+{
+	mutex_lock(&xrdma_tunnel_mutex);
+	xrdma_hooked = hooked;
+	mutex_unlock(&xrdma_tunnel_mutex);
+}
+
 /* The pernet structure is C data with a C callback. */
 int xrdma_udp_init(void)
 {
-	return register_pernet_subsys(&xrdma_net_ops);
+	int ret = register_pernet_subsys(&xrdma_net_ops);
+
+	if (!ret)
+		xrdma_set_hooked(true);
+	return ret;
 }
 
-/* As above. */
+/* As above. No tunnel is opened any more, and those that are open are closed. */
 void xrdma_udp_exit(void)
 {
+	xrdma_set_hooked(false);
 	unregister_pernet_subsys(&xrdma_net_ops);
 }

@@ -3,6 +3,7 @@
 #include <linux/err.h>
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
+#include <linux/sched.h>
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
@@ -20,6 +21,9 @@ struct ib_umem *xrdma_umem_pin(struct ib_device *dev, __u64 addr, __u64 length,
 	struct ib_umem *umem;
 	size_t n, i = 0;
 
+	/* The core takes it for granted that there is an address space. */
+	if (!current->mm)
+		return ERR_PTR(-EINVAL);
 	if (overflows_type(addr, unsigned long) || overflows_type(length, size_t))
 		return ERR_PTR(-EINVAL);
 	umem = ib_umem_get_va(dev, addr, length, access);

@@ -4,9 +4,11 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
+#include "ends.h"
 #include "services.h"
 
 struct xrdma_work {
+	struct xrdma_end end;
 	struct work_struct work;
 	/* For another queue than its own: one runs in softirq, one may sleep. */
 	struct work_struct elsewhere;
@@ -53,10 +55,19 @@ static void xrdma_work_run_elsewhere(struct work_struct *work)
 	w->call(w->fn, w->cookie);
 }
 
+/* What is disabled cannot be queued any more, and does not look at the queue. */
+static void xrdma_work_end(struct xrdma_end *e)
+{
+	struct xrdma_work *w = container_of(e, struct xrdma_work, end);
+
+	disable_work_sync(&w->work);
+	disable_work_sync(&w->elsewhere);
+}
+
 /*
  * INIT_WORK() is a macro; and the item must not move. There are two of them,
  * because each makes a lock class: one kind runs in softirq, the other with
- * softirq on.
+ * softirq on. NULL: no memory, or no services.
  */
 struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 				    xrdma_call_fn call, void *fn, __u64 cookie)
@@ -74,6 +85,10 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 	w->call = call;
 	w->fn = fn;
 	w->cookie = cookie;
+	if (xrdma_end_add(&w->end, XRDMA_END_CALLS, xrdma_work_end)) {
+		kfree(w);
+		return NULL;
+	}
 	return w;
 }
 
@@ -103,7 +118,7 @@ bool xrdma_work_cancel(struct xrdma_work *w)
 /* As above. */
 void xrdma_work_free(struct xrdma_work *w)
 {
-	xrdma_work_cancel(w);
+	xrdma_end_now(&w->end);
 	kfree(w);
 }
 

@@ -23,8 +23,12 @@ pub use attr::{
 use crate::{
     bindings,
     growth::make_room_for,
-    link,
-    net::NetDev,
+    link::Leave,
+    net::{
+        Namespace,
+        NamespaceId,
+        NetDev, //
+    },
     ops::Ops,
     port::PortState,
     provider::Provider,
@@ -126,17 +130,20 @@ impl IbDevice {
         unsafe { bindings::xrdma_ib_is_adaptive(self.as_raw()) }
     }
 
-    /// Makes the net device of port 1 a member of the IP multicast group `gid`, once more. Takes the
-    /// RTNL. `ENODEV` when the net device has no addresses of that kind any more.
-    pub fn join_group(&self, gid: &[u8; 16]) -> Result {
+    /// Makes the net device of port 1 a member of the IP multicast group `gid` of namespace `ns`, once
+    /// more. Takes the RTNL. `ENODEV` when the net device has no addresses of that kind any more, or is
+    /// in another namespace.
+    pub fn join_group(&self, ns: NamespaceId, gid: &[u8; 16]) -> Result {
         // SAFETY: `self` is a device that exists, `gid` 16 readable bytes.
-        to_result(unsafe { bindings::xrdma_ib_group(self.as_raw(), PORTS, gid.as_ptr(), true) })
+        to_result(unsafe {
+            bindings::xrdma_ib_group(self.as_raw(), PORTS, ns.0, gid.as_ptr(), true)
+        })
     }
 
     /// Ends one membership of [`Self::join_group`]. Takes the RTNL.
-    pub fn leave_group(&self, gid: &[u8; 16]) {
+    pub fn leave_group(&self, ns: NamespaceId, gid: &[u8; 16]) {
         // SAFETY: As above. It fails only when the net device is gone, and the group with it.
-        unsafe { bindings::xrdma_ib_group(self.as_raw(), PORTS, gid.as_ptr(), false) };
+        unsafe { bindings::xrdma_ib_group(self.as_raw(), PORTS, ns.0, gid.as_ptr(), false) };
     }
 }
 
@@ -371,13 +378,19 @@ unsafe impl<P: Provider> Sync for DeviceRef<P> {}
 ///
 /// # Invariants
 ///
-/// Owns a device that `_ib_alloc_device` made, with its extension placed, not registered.
-pub struct UnregisteredDevice<P: Provider>(NonNull<bindings::ib_device>, PhantomData<P>);
+/// `raw` is a device that `_ib_alloc_device` made for `namespace`, with its extension placed, not
+/// registered; owned by this value.
+pub struct UnregisteredDevice<P: Provider> {
+    raw: NonNull<bindings::ib_device>,
+    /// ib_core moves devices out of a namespace that goes, but only those it knows.
+    namespace: Namespace,
+    _provider: PhantomData<P>,
+}
 
 /// What a device is registered with, besides its operations.
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceConfig<'a> {
-    /// Name; ib_core numbers one with `%d` in it.
+    /// Name, without `%`.
     pub name: &'a CStr,
     /// What `node_desc` in sysfs says; cut to 63 bytes.
     pub description: &'a CStr,
@@ -388,16 +401,20 @@ pub struct DeviceConfig<'a> {
 
 impl<P: Provider> UnregisteredDevice<P> {
     /// Allocates a device with these completion vectors for the namespace of `netdev` and places the
-    /// provider's data.
+    /// provider's data. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`; `ENODEV` when the namespace is going away; what `data` fails with.
     pub fn new(
         netdev: &NetDev,
         vectors: Vectors,
         data: impl PinInit<P::Data, Error>,
     ) -> Result<Self> {
-        // SAFETY: `netdev` exists. The size is that of a structure that begins with an
+        let namespace = netdev.namespace().ok_or(ENODEV)?;
+        // SAFETY: The namespace is held. The size is that of a structure that begins with an
         // `ib_device`; the memory comes back zeroed, that part initialised.
-        let ib =
-            unsafe { bindings::xrdma_ib_alloc_device(Device::<P>::SIZE, netdev.as_raw().cast()) };
+        let ib = unsafe { bindings::xrdma_ib_alloc_device(Device::<P>::SIZE, namespace.as_raw()) };
         let ib = NonNull::new(ib).ok_or(ENOMEM)?;
         let undo = ScopeGuard::new(|| {
             // SAFETY: Made above, nothing placed, and no operations set that it could call.
@@ -434,21 +451,38 @@ impl<P: Provider> UnregisteredDevice<P> {
             }
         }
         // INVARIANT: Just made.
-        Ok(Self(ib, PhantomData))
+        Ok(Self {
+            raw: ib,
+            namespace,
+            _provider: PhantomData,
+        })
     }
 
     /// The device, to look at before it is registered.
     pub fn device(&self) -> &Device<P> {
         // SAFETY: By the invariant; `dealloc_driver` runs in our `Drop` at the earliest.
-        unsafe { Device::from_raw(self.0.as_ptr()) }
+        unsafe { Device::from_raw(self.raw.as_ptr()) }
     }
 
     /// Registers the device on `netdev`. On failure the device is gone.
     ///
     /// Process context, without the RTNL. From the moment that ib_core shows the device, others
     /// may unregister it.
-    pub fn register(self, netdev: &NetDev, config: &DeviceConfig<'_>) -> Result {
-        let ib = self.0.as_ptr();
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a name with `%`, which ib_core would take for a format; what ib_core says, `ENFILE`
+    /// when the name is taken.
+    pub fn register(
+        self,
+        leave: &Leave<'_, P>,
+        netdev: &NetDev,
+        config: &DeviceConfig<'_>,
+    ) -> Result {
+        if config.name.to_bytes().contains(&b'%') {
+            return Err(EINVAL);
+        }
+        let ib = self.raw.as_ptr();
         let vectors = self.device().vectors().count();
         // SAFETY: Not registered: ours alone. `netdev` exists; the helper writes the fields that
         // ib_core wants set before registration.
@@ -457,7 +491,7 @@ impl<P: Provider> UnregisteredDevice<P> {
             (*ib).node_type = bindings::RDMA_NODE_IB_CA as u8;
             (*ib).num_comp_vectors = i32::try_from(vectors).unwrap_or(1).max(1);
             (*ib).local_dma_lkey = config.local_dma_lkey;
-            (*ib).link_ops = link::current_ops();
+            (*ib).link_ops = leave.ops();
             bindings::xrdma_ib_setup_device(
                 ib,
                 netdev.as_raw().cast(),
@@ -473,7 +507,9 @@ impl<P: Provider> UnregisteredDevice<P> {
             bindings::ib_register_device(ib, config.name.as_char_ptr(), ptr::null_mut())
         })?;
         // It is ib_core's now, which ends it by `dealloc_driver`. On the paths above `Drop` does.
-        let _ = ManuallyDrop::new(self);
+        let this = ManuallyDrop::new(self);
+        // SAFETY: Not used afterwards, nor dropped.
+        drop(unsafe { ptr::read(&this.namespace) });
         Ok(())
     }
 }
@@ -482,6 +518,6 @@ impl<P: Provider> Drop for UnregisteredDevice<P> {
     fn drop(&mut self) {
         // SAFETY: Ours and not registered, by the invariant. Calls `dealloc_driver`, which drops
         // the extension.
-        unsafe { bindings::ib_dealloc_device(self.0.as_ptr()) };
+        unsafe { bindings::ib_dealloc_device(self.raw.as_ptr()) };
     }
 }

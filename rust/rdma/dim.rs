@@ -68,7 +68,7 @@ impl Adaptive {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`, also without [`Services`](work::Services).
     pub fn new(cookie: u64, f: fn(u64)) -> Result<Self> {
         // SAFETY: `work::call` takes its pointer argument for the `fn(u64)` that it is here.
         let ptr = unsafe { bindings::xrdma_dim_alloc(Some(work::call), f as *mut c_void, cookie) };

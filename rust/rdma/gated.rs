@@ -15,7 +15,7 @@ use core::{
     },
 };
 
-use crate::bindings;
+use crate::sync::NoSoftirq;
 
 /// Readers are let in.
 const OPEN: u32 = 1 << 0;
@@ -38,24 +38,6 @@ pub struct Gated<T> {
 
 // SAFETY: Readers share `&T` (whence `Sync`), a writer has `&mut T` (whence `Send`).
 unsafe impl<T: Send + Sync> Sync for Gated<T> {}
-
-/// Keeps softirq off this CPU.
-struct NoSoftirq;
-
-impl NoSoftirq {
-    fn new() -> Self {
-        // SAFETY: Undone by the drop, on the same CPU.
-        unsafe { bindings::xrdma_bh_disable() };
-        Self
-    }
-}
-
-impl Drop for NoSoftirq {
-    fn drop(&mut self) {
-        // SAFETY: Disabled by `new`.
-        unsafe { bindings::xrdma_bh_enable() };
-    }
-}
 
 impl<T> Gated<T> {
     /// Data behind a closed gate.

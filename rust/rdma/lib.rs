@@ -55,6 +55,7 @@ pub mod xrcd;
 mod irq;
 mod object;
 mod ops;
+mod threads;
 
 // The kernel services.
 pub mod crc;
@@ -65,6 +66,7 @@ pub mod mem;
 pub mod net;
 pub mod owner;
 pub mod percpu;
+pub mod process;
 pub mod random;
 pub mod rcu;
 pub mod ring;

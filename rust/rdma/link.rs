@@ -13,25 +13,34 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
-    ptr,
+    ptr::NonNull,
     slice, //
 };
 use kernel::{
-    error::from_result,
-    prelude::*,
-    sync::atomic::{
-        ordering,
-        Atomic, //
+    error::{
+        from_err_ptr,
+        from_result, //
     },
-    types::Opaque, //
+    prelude::*, //
 };
 
-/// The operations of the one registration of this module; devices point to them.
-static CURRENT: Atomic<*mut bindings::rdma_link_ops> = Atomic::new(ptr::null_mut());
+/// Leave to register devices of provider `P`: there is a [`Registration`] of `P`'s, which
+/// unregisters them when it ends.
+///
+/// # Invariants
+///
+/// `ops` is that of a registration of `P`'s, whose end waits for `'a`.
+pub struct Leave<'a, P: Provider> {
+    ops: *const bindings::rdma_link_ops,
+    _registration: PhantomData<&'a ()>,
+    _provider: PhantomData<fn() -> P>,
+}
 
-/// What a new device gets as `link_ops`.
-pub(crate) fn current_ops() -> *const bindings::rdma_link_ops {
-    CURRENT.load(ordering::Acquire)
+impl<P: Provider> Leave<'_, P> {
+    /// What a new device gets as `link_ops`.
+    pub(crate) fn ops(&self) -> *const bindings::rdma_link_ops {
+        self.ops
+    }
 }
 
 /// What happens on `rdma link` commands.
@@ -40,7 +49,7 @@ pub trait LinkOps<P: Provider>: 'static {
     ///
     /// Process context, the caller has CAP_NET_ADMIN; the RTNL is not held. The name is free of
     /// `%` and shorter than `IFNAMSIZ`, but not otherwise checked.
-    fn newlink(name: &CStr, netdev: &NetDev) -> Result;
+    fn newlink(leave: &Leave<'_, P>, name: &CStr, netdev: &NetDev) -> Result;
 
     /// `rdma link del NAME`: the device is unregistered right after.
     fn dellink(_device: &Device<P>) {}
@@ -69,17 +78,16 @@ unsafe fn string<'a>(at: *const kernel::ffi::c_char) -> Result<&'a CStr> {
 
 /// The registration of a link type.
 ///
-/// While it exists, users may add devices. When it is dropped they no longer may, every device of
-/// the provider is unregistered, and it is certain that none of the provider's operations runs or
-/// will run. There can be one at a time.
+/// While it exists, users may add devices. When it is dropped, or leaked and the
+/// [`Services`](crate::work::Services) end, they no longer may, every device of the provider is
+/// unregistered, and it is certain that none of the provider's operations runs or will run. There can
+/// be one at a time.
 ///
 /// # Invariants
 ///
-/// `ops` is registered, and in [`CURRENT`].
-#[pin_data(PinnedDrop)]
+/// `ptr` is a registered link type with [`Self::newlink`] and [`Self::dellink`], owned by this value.
 pub struct Registration<P: Provider, L: LinkOps<P>> {
-    #[pin]
-    ops: Opaque<bindings::rdma_link_ops>,
+    ptr: NonNull<bindings::xrdma_link>,
     _ops: PhantomData<fn() -> (P, L)>,
 }
 
@@ -90,38 +98,35 @@ unsafe impl<P: Provider, L: LinkOps<P>> Send for Registration<P, L> {}
 unsafe impl<P: Provider, L: LinkOps<P>> Sync for Registration<P, L> {}
 
 impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
-    /// Registers link type `name`, which no other module may have registered. `EBUSY` when this
-    /// module has a registration already.
-    pub fn new(name: &'static CStr) -> impl PinInit<Self, Error> {
-        try_pin_init!(Self {
-            // INVARIANT: Registered here.
-            ops <- Opaque::try_ffi_init(move |ops: *mut bindings::rdma_link_ops| {
-                if CURRENT
-                    .cmpxchg(ptr::null_mut(), ops, ordering::Full)
-                    .is_err()
-                {
-                    return Err(EBUSY);
-                }
-                // SAFETY: `ops` is ours, pinned, and stays until our drop has unregistered it.
-                unsafe {
-                    ops.write(bindings::rdma_link_ops {
-                        type_: name.as_char_ptr(),
-                        newlink: Some(Self::newlink),
-                        dellink: Some(Self::dellink),
-                        ..Default::default()
-                    });
-                    bindings::rdma_link_register(ops);
-                }
-                Ok(())
-            }),
+    /// Registers link type `name`. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` when this module has a registration already; `EEXIST`, and a warning in the log, when
+    /// another one has a link type of that name; `ENOMEM`; `ENODEV` without
+    /// [`Services`](crate::work::Services).
+    pub fn new(name: &'static CStr) -> Result<Self> {
+        // SAFETY: The functions are those of a link type of `P`'s; its devices have `P`'s driver id,
+        // and all devices with that have a `dealloc_driver` operation. The name is static.
+        let ptr = from_err_ptr(unsafe {
+            bindings::xrdma_link_register(
+                name.as_char_ptr(),
+                P::DRIVER_ID,
+                Some(Self::newlink),
+                Some(Self::dellink),
+            )
+        })?;
+        // INVARIANT: Just registered.
+        Ok(Self {
+            ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
             _ops: PhantomData,
-        }? Error)
+        })
     }
 
     /// # Safety
     ///
     /// Called by the core with a name and a net device that exist for the time of the call, while
-    /// the registration exists (it holds its list's lock).
+    /// the registration exists: its end waits for the call (the lock of the core's list).
     unsafe extern "C" fn newlink(
         name: *const kernel::ffi::c_char,
         netdev: *mut kernel::bindings::net_device,
@@ -131,7 +136,15 @@ impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
         from_result(|| {
             // SAFETY: A string that stays for the time of the call (contract).
             let name = unsafe { string(name) }?;
-            L::newlink(name, netdev).map(|()| 0)
+            // INVARIANT: There is one registration, whose function this is, and which stays for the time
+            // of the call (contract).
+            let leave = Leave {
+                // SAFETY: As above.
+                ops: unsafe { bindings::xrdma_link_ops() },
+                _registration: PhantomData,
+                _provider: PhantomData,
+            };
+            L::newlink(&leave, name, netdev).map(|()| 0)
         })
     }
 
@@ -140,22 +153,17 @@ impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
     /// Called by the core with a registered device on which it holds a reference, and whose
     /// `link_ops` these are.
     unsafe extern "C" fn dellink(device: *mut bindings::ib_device) -> kernel::ffi::c_int {
-        // SAFETY: Only `UnregisteredDevice::register` sets `link_ops`; the reference of the caller
-        // keeps the device from going.
+        // SAFETY: Only `UnregisteredDevice::register` sets `link_ops`, to those of the device's own
+        // provider; the reference of the caller keeps the device from going.
         L::dellink(unsafe { Device::from_raw(device) });
         0
     }
 }
 
-#[pinned_drop]
-impl<P: Provider, L: LinkOps<P>> PinnedDrop for Registration<P, L> {
-    fn drop(self: Pin<&mut Self>) {
-        // SAFETY: Registered by the invariant. Waits for calls that are running; afterwards no
-        // device can be added.
-        unsafe { bindings::rdma_link_unregister(self.ops.get()) };
-        CURRENT.store(ptr::null_mut(), ordering::Release);
-        // SAFETY: Every device with this driver id has a `dealloc_driver` operation. Returns when
-        // all of them have gone, and with them the last pointer to `ops`.
-        unsafe { bindings::ib_unregister_driver(P::DRIVER_ID) };
+impl<P: Provider, L: LinkOps<P>> Drop for Registration<P, L> {
+    /// Process context; neither from a [`LinkOps`] function nor from an operation of a device.
+    fn drop(&mut self) {
+        // SAFETY: By the invariant.
+        unsafe { bindings::xrdma_link_unregister(self.ptr.as_ptr()) };
     }
 }

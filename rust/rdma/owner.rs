@@ -11,6 +11,7 @@ pub mod word;
 
 use core::{
     cell::UnsafeCell,
+    marker::PhantomData,
     ops::{
         Deref,
         DerefMut, //
@@ -22,7 +23,10 @@ use core::{
 };
 
 use self::word::Word;
-use crate::bindings;
+use crate::{
+    bindings,
+    sync::NoSoftirq, //
+};
 
 /// What a run says when it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,13 +151,41 @@ impl<T> Owner<T> {
             // SAFETY: Process context, and the word lives as long as `self`.
             unsafe { bindings::xrdma_wait_bits_clear(self.state.as_ptr(), word::OWNED) };
         }
-        OwnerGuard { owner: self }
+        OwnerGuard {
+            owner: self,
+            _data: PhantomData,
+        }
+    }
+
+    /// As [`lock`](Self::lock), with softirq off from the moment that the data is taken until it is given
+    /// back: the holder is not preempted, so the data is missed by others for no longer than it is used.
+    /// For data that belongs to another process.
+    pub fn lock_bh(&self) -> OwnerGuardBh<'_, T> {
+        self.update(|w| Some(w.enter_wait()));
+        loop {
+            let softirq = NoSoftirq::new();
+            if self.update(Word::take_waited).is_some() {
+                return OwnerGuardBh {
+                    guard: OwnerGuard {
+                        owner: self,
+                        _data: PhantomData,
+                    },
+                    _softirq: softirq,
+                };
+            }
+            drop(softirq);
+            // SAFETY: Process context, and the word lives as long as `self`.
+            unsafe { bindings::xrdma_wait_bits_clear(self.state.as_ptr(), word::OWNED) };
+        }
     }
 
     /// Takes the data if nobody has it or waits for it. Any context but NMI.
     pub fn try_lock(&self) -> Option<OwnerGuard<'_, T>> {
         self.update(Word::try_take)?;
-        Some(OwnerGuard { owner: self })
+        Some(OwnerGuard {
+            owner: self,
+            _data: PhantomData,
+        })
     }
 
     /// Whether somebody has the data at this moment.
@@ -171,6 +203,9 @@ impl<T> Owner<T> {
 #[must_use]
 pub struct OwnerGuard<'a, T> {
     owner: &'a Owner<T>,
+    /// What it stands for, and may be shared and sent like: an `Owner` may be shared whenever `T` may be
+    /// sent, while a shared guard gives `&T`, which is for threads only if `T` is `Sync`.
+    _data: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for OwnerGuard<'_, T> {
@@ -192,5 +227,27 @@ impl<T> DerefMut for OwnerGuard<'_, T> {
 impl<T> Drop for OwnerGuard<'_, T> {
     fn drop(&mut self) {
         self.owner.release(false);
+    }
+}
+
+/// Ownership taken by [`Owner::lock_bh`]. Its holder must not sleep. Kick after dropping it.
+#[must_use]
+pub struct OwnerGuardBh<'a, T> {
+    // Dropped first.
+    guard: OwnerGuard<'a, T>,
+    _softirq: NoSoftirq,
+}
+
+impl<T> Deref for OwnerGuardBh<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.guard
+    }
+}
+
+impl<T> DerefMut for OwnerGuardBh<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.guard
     }
 }

@@ -94,7 +94,10 @@ use crate::{
             FileId, //
         },
         rcv_qp::RcvQpAttr,
-        udata::Udata, //
+        udata::{
+            Payload,
+            Udata, //
+        }, //
     },
     wr::{
         RecvWr,
@@ -185,9 +188,9 @@ pub trait Provider: Sized + Send + Sync + 'static {
         build_error!(VTABLE_DEFAULT_ERROR)
     }
 
-    /// A process opens the device: negotiates the ABI.
-    fn alloc_ucontext(device: &Device<Self>, udata: &mut Udata<'_, Self>)
-        -> Result<Self::UContext>;
+    /// A process opens the device: negotiates the ABI. There is no user context before this has made
+    /// its data.
+    fn alloc_ucontext(device: &Device<Self>, udata: &mut Payload<'_>) -> Result<Self::UContext>;
 
     /// The user context goes; its objects are gone already.
     fn dealloc_ucontext(_ctx: &UContext<Self>) {
@@ -435,6 +438,12 @@ pub trait Provider: Sized + Send + Sync + 'static {
     /// Changes a target of the domain.
     fn modify_rcv_qp(_xrcd: &Xrcd<Self>, _qp_num: u32, _attr: &mut RcvQpAttr<'_>) -> Result {
         build_error!(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Whether the device is about to be unregistered: ib_core waits for the calls under way, so those that
+    /// wait for others first give up then.
+    fn is_going(_device: &Device<Self>) -> bool {
+        false
     }
 
     /// Reports the attributes of a target of the domain.

@@ -10,6 +10,7 @@
 //! C headers: `include/linux/rcupdate.h`, `include/linux/xarray.h`.
 
 mod global;
+mod keys;
 mod reference;
 mod table;
 
@@ -22,6 +23,11 @@ pub(crate) use reference::deferred_drops;
 
 pub use {
     global::Global,
+    keys::{
+        KeyRef,
+        KeyReservation,
+        KeyTable, //
+    },
     reference::Ref,
     table::{
         Reservation,

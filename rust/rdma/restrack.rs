@@ -159,8 +159,10 @@ impl<P: Provider> TrackedQp<P> {
 
     /// Goes to `state` with those attributes of `attr` that `mask` names, by ib_core's modify operation:
     /// it finds the source GID, keeps a reference on it, resolves the next hop, and calls
-    /// [`Provider::modify_qp`]. `device` is the one that the entry was made for, or this fails with
-    /// `ENODEV`. Process context; may take as long as the resolution of an address.
+    /// [`Provider::modify_qp`]. `device` is the one that the entry was made for and that the command with
+    /// `attr` runs on, hence registered, or this fails with `ENODEV`; with `EIO` when it is about to go.
+    /// Process context; may take as long as the resolution of an address, and that for each call that
+    /// came before.
     pub fn modify(
         &self,
         device: &Device<P>,
@@ -168,7 +170,9 @@ impl<P: Provider> TrackedQp<P> {
         mask: QpAttrMask,
         state: Option<QpState>,
     ) -> Result {
-        if !core::ptr::eq(&raw const **device.tracked(), &raw const *self.tracked) {
+        if !core::ptr::eq(&raw const **device.tracked(), &raw const *self.tracked)
+            || !core::ptr::eq(device.as_raw(), attr.device)
+        {
             return Err(ENODEV);
         }
         let mask = match state {
@@ -176,6 +180,9 @@ impl<P: Provider> TrackedQp<P> {
             None => mask,
         };
         let _one = self.modify.lock();
+        if P::is_going(device) {
+            return Err(EIO);
+        }
         // SAFETY: The device exists, so its table is not closed, and the entry is there as long as
         // `self` is: a queue pair that was placed. `attr` and `udata` are valid (invariant); nobody
         // else is in here.
@@ -197,8 +204,8 @@ impl<P: Provider> TrackedQp<P> {
     /// Runs `modify`, which gives the source GID `source` to what this shows, through another queue pair:
     /// ib_core keeps a reference on the GID for that one, which may be the first to go. So the entry
     /// takes one of its own, and the GID's place in the table is kept as long as anybody sends from
-    /// it. `device` is the one that the entry was made for, or this fails with `ENODEV`. Process
-    /// context; not from within [`TrackedQp::modify`].
+    /// it. `device` is the one that the entry was made for, or this fails with `ENODEV`; with `EIO` when
+    /// that is about to go. Process context; not from within [`TrackedQp::modify`].
     ///
     /// # Safety
     ///
@@ -214,6 +221,9 @@ impl<P: Provider> TrackedQp<P> {
         }
         // Of two that change it at a time, the entry's GID is that of the later one.
         let _one = self.modify.lock();
+        if P::is_going(device) {
+            return Err(EIO);
+        }
         modify()?;
         if source.is_null() {
             return Ok(());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Spinlocks for data that softirq or interrupt handlers share.
+//! Spinlocks for data that softirq or interrupt handlers share, and what keeps softirq away without a
+//! lock.
 //!
 //! C header: `include/linux/spinlock.h`.
 
@@ -17,10 +18,40 @@ use kernel::{
     sync::lock::{
         Backend,
         Lock, //
-    }, //
+    },
+    types::NotThreadSafe, //
 };
 
 use crate::bindings;
+
+/// Keeps softirq off this CPU as long as it lives, and so the task on it: nothing but a hard interrupt
+/// gets in between. For what others would have to wait for if a task of low priority lost its CPU in the
+/// midst of it. Nothing in between may sleep, and RCU takes all of it for a read section. May be nested.
+pub struct NoSoftirq {
+    _not_send: NotThreadSafe,
+}
+
+impl NoSoftirq {
+    /// From now on. Process context or softirq, with interrupts on.
+    #[inline]
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
+        // SAFETY: Undone by the drop, on the same CPU: the value cannot go to another thread, and this
+        // one stays where it is.
+        unsafe { bindings::xrdma_bh_disable() };
+        Self {
+            _not_send: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for NoSoftirq {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: Disabled by `new`.
+        unsafe { bindings::xrdma_bh_enable() };
+    }
+}
 
 /// A spinlock that keeps softirq off this CPU while it is held: for data shared between process
 /// context and softirq. Made by [`new_spinlock_bh!`](crate::new_spinlock_bh).

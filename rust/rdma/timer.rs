@@ -56,7 +56,7 @@ impl Timer {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`, also without [`Services`](work::Services).
     pub fn new(cookie: u64, f: fn(u64)) -> Result<Self> {
         // SAFETY: `work::call` takes its pointer argument for the `fn(u64)` that it is here.
         let ptr =
@@ -67,8 +67,8 @@ impl Timer {
         })
     }
 
-    /// Has it fire at `ns` ([`now_ns`]'s clock), or when it was to fire before, if that is sooner.
-    /// Any context but NMI.
+    /// Has it fire at `ns` ([`now_ns`]'s clock), or when it was to fire before, if that is sooner; not
+    /// at all once the [`Services`](work::Services) have ended. Any context but NMI.
     #[inline]
     pub fn start_at(&self, ns: u64) {
         // SAFETY: By the type invariant.

@@ -147,7 +147,7 @@ impl Vectors {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for none; `ENOMEM`; `ENOSPC` when the kernel has no more interrupts.
+    /// `EINVAL` for none; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services); `ENOSPC` when the kernel has no more interrupts.
     pub fn new(device: &CStr, count: u32) -> Result<Self> {
         Ok(Self(Interrupts::new(device, count, Vector::new)?))
     }

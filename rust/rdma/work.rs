@@ -13,7 +13,6 @@ use core::{
     },
     sync::atomic::{
         AtomicPtr,
-        AtomicUsize,
         Ordering, //
     },
 };
@@ -34,9 +33,6 @@ static PROCESS: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
 /// The module's queue for what runs in softirq. Null when there are no [`Services`].
 static BH: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
 
-/// Work items that exist. The queues must outlive them.
-static WORKS: AtomicUsize = AtomicUsize::new(0);
-
 /// The process queue.
 pub(crate) fn queue() -> Option<NonNull<workqueue_struct>> {
     NonNull::new(PROCESS.load(Ordering::Acquire))
@@ -45,9 +41,16 @@ pub(crate) fn queue() -> Option<NonNull<workqueue_struct>> {
 /// What the other services stand on: the work queues, the hook into network namespaces and that into
 /// CPU hotplug.
 ///
-/// One per module; it must be the *last* field of the module's structure, so that it is dropped
+/// One per module; it is meant to be the *last* field of the module's structure, so that it is dropped
 /// after everything that uses it. Dropping it waits until all objects whose last [`Ref`](rcu::Ref) is
-/// gone are dropped, so that nothing of the module's text runs afterwards.
+/// gone are dropped.
+///
+/// After that the kernel calls nothing of the module's text any more. What would have it do so and is
+/// still there, because it was leaked or comes later in the order of drops, ends with the services: the
+/// [link type](crate::link::Registration) with its devices, [notifiers](crate::net::NetdevNotifier),
+/// [vectors](crate::vector::Vectors), [timers](crate::timer::Timer), [work items](Work) and
+/// [`Adaptive`](crate::dim::Adaptive). They do nothing from then on. A module whose services are leaked
+/// themselves stays in memory: its removal does not end.
 pub struct Services {
     _not_constructible: PhantomData<()>,
 }
@@ -91,10 +94,18 @@ impl Services {
         // SAFETY: Process context, and done once: PROCESS was claimed above.
         let hooked = to_result(unsafe { bindings::xrdma_udp_init() }).and_then(|()| {
             // SAFETY: As above.
-            to_result(unsafe { bindings::xrdma_vectors_init() }).inspect_err(|_| {
-                // SAFETY: Just started; nobody has had the time to open a tunnel.
-                unsafe { bindings::xrdma_udp_exit() }
-            })
+            to_result(unsafe { bindings::xrdma_vectors_init() })
+                .and_then(|()| {
+                    // SAFETY: As above. Last: everything that ends with the services needs it.
+                    to_result(unsafe { bindings::xrdma_ends_begin() }).inspect_err(|_| {
+                        // SAFETY: Just started, and no vectors are made before the above.
+                        unsafe { bindings::xrdma_vectors_exit() }
+                    })
+                })
+                .inspect_err(|_| {
+                    // SAFETY: Just started.
+                    unsafe { bindings::xrdma_udp_exit() }
+                })
         });
         if let Err(e) = hooked {
             BH.store(ptr::null_mut(), Ordering::Release);
@@ -111,43 +122,59 @@ impl Services {
     /// A drop may drop the last references of other objects, which then wait for a grace period of
     /// their own; so this goes round until there are none.
     pub fn drain(&self) {
-        let Some(wq) = queue() else {
+        if let Some(wq) = queue() {
+            drain(wq);
+        }
+    }
+}
+
+/// See [`Services::drain`]; `wq` is the process queue and exists during the call.
+fn drain(wq: NonNull<workqueue_struct>) {
+    loop {
+        // SAFETY: Process context. The first waits until every grace period that an object waits
+        // for has put its work on the queue, the second until that work is done.
+        unsafe {
+            kernel::bindings::rcu_barrier();
+            bindings::xrdma_workqueue_flush(wq.as_ptr());
+        }
+        if rcu::deferred_drops() == 0 {
             return;
-        };
-        loop {
-            // SAFETY: Process context. The first waits until every grace period that an object waits
-            // for has put its work on the queue, the second until that work is done.
-            unsafe {
-                kernel::bindings::rcu_barrier();
-                bindings::xrdma_workqueue_flush(wq.as_ptr());
-            }
-            if rcu::deferred_drops() == 0 {
-                return;
-            }
         }
     }
 }
 
 impl Drop for Services {
     fn drop(&mut self) {
-        self.drain();
-        // SAFETY: Started by `start`, stopped once, here. All tunnels are closed and there are no
-        // vectors: their owners are dropped before us.
+        // SAFETY: Process context.
         unsafe {
-            bindings::xrdma_vectors_exit();
-            bindings::xrdma_udp_exit();
+            bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_LINKS);
+            bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_NOTIFIERS);
         }
-        for queue in [&BH, &PROCESS] {
-            let wq = queue.swap(ptr::null_mut(), Ordering::AcqRel);
-            if WORKS.load(Ordering::Acquire) != 0 {
-                // Somebody has forgotten one and could still schedule it.
-                pr_err!("a work item outlives the module's work queues, which are leaked\n");
-            } else if !wq.is_null() {
-                // SAFETY: Ours since `start`. There is no `Work`, every deferred drop has been
+        self.drain();
+        // SAFETY: Process context; started by `start`, stopped once, here. Tunnels that are open are
+        // closed; there are no devices any more that could raise the events of vectors.
+        unsafe {
+            bindings::xrdma_udp_exit();
+            bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_VECTORS);
+            bindings::xrdma_vectors_exit();
+            bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_CALLS);
+        }
+        let bh = BH.swap(ptr::null_mut(), Ordering::AcqRel);
+        let process = PROCESS.swap(ptr::null_mut(), Ordering::AcqRel);
+        // Whoever has found the queue to defer a drop did so in an RCU read section.
+        rcu::synchronize();
+        if let Some(wq) = NonNull::new(process) {
+            drain(wq);
+        }
+        for wq in [bh, process] {
+            if !wq.is_null() {
+                // SAFETY: Ours since `start`. Every `Work` is disabled, every deferred drop has been
                 // waited for, and no new one can come: the queue is no more to be had.
                 unsafe { bindings::xrdma_workqueue_destroy(wq) };
             }
         }
+        // SAFETY: Everything has ended.
+        unsafe { bindings::xrdma_ends_finish() };
     }
 }
 
@@ -204,19 +231,18 @@ impl Work {
         if wq.is_null() {
             return Err(ENODEV);
         }
-        // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. The queue
-        // lives until `Services` is dropped, which the module does last.
+        // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. When `Services`
+        // end, the item is disabled, or none is made any more, before the queue is destroyed.
         let ptr = unsafe {
             bindings::xrdma_work_alloc(wq, kind == Kind::Bh, Some(call), f as *mut c_void, cookie)
         };
         let ptr = NonNull::new(ptr).ok_or(ENOMEM)?;
-        WORKS.fetch_add(1, Ordering::Relaxed);
         // INVARIANT: Just allocated.
         Ok(Self { ptr })
     }
 
     /// Makes sure that the function starts at least once from now on; false when it was to start
-    /// already. Any context but NMI.
+    /// already, and once the [`Services`] have ended. Any context but NMI.
     #[inline]
     pub fn schedule(&self) -> bool {
         // SAFETY: By the type invariant.
@@ -229,7 +255,8 @@ impl Work {
         let Some(wq) = queue() else {
             return false;
         };
-        // SAFETY: By the type invariant; the queue outlives every `Work`.
+        // SAFETY: By the type invariant; the queue is destroyed when every `Work` is disabled, which then
+        // does not look at it.
         unsafe { bindings::xrdma_work_schedule_on(self.ptr.as_ptr(), wq.as_ptr()) }
     }
 
@@ -247,7 +274,6 @@ impl Drop for Work {
     fn drop(&mut self) {
         // SAFETY: By the type invariant; nobody can schedule it any more, having no reference.
         unsafe { bindings::xrdma_work_free(self.ptr.as_ptr()) };
-        WORKS.fetch_sub(1, Ordering::Release);
     }
 }
 

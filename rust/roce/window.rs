@@ -147,7 +147,10 @@ impl Window {
                 return;
             }
         }
-        self.recover = Some(sent);
+        // With nothing in flight no loss can be counted twice. A number to wait
+        // for would be that of the next packet, and one message of the same host
+        // can pass so far beyond it that it looks like a later one.
+        self.recover = (una != sent).then_some(sent);
         self.fast_rounds = 0;
         self.threshold = (self.packets >> 1).max(MIN_PACKETS).min(self.max);
         self.packets = self.threshold;
@@ -199,7 +202,7 @@ impl Window {
     #[inline]
     pub fn on_timeout(&mut self, una: Psn, sent: Psn) {
         self.on_loss(una, sent);
-        self.recover = Some(sent);
+        self.recover = (una != sent).then_some(sent);
         self.packets = MIN_PACKETS.min(self.max);
     }
 }
@@ -340,6 +343,21 @@ mod tests {
             w.on_ack(1, Psn::new(una));
         }
         assert_eq!(w.packets(), 128);
+    }
+
+    #[test]
+    fn a_loss_with_nothing_in_flight_holds_nothing_up() {
+        // A message to a peer on the same host that did not answer, and then the longest one.
+        let mut w = grown(7);
+        w.on_timeout(Psn::new(100), Psn::new(100));
+        w.on_limited();
+        w.on_ack(Psn::HALF, Psn::new(100 + Psn::HALF));
+        w.on_limited();
+        w.on_ack(1000, Psn::new(1100 + Psn::HALF));
+        let before = w.packets();
+        assert!(before > 256, "{before}");
+        w.on_loss(Psn::new(1100 + Psn::HALF), Psn::new(1200 + Psn::HALF));
+        assert_eq!(w.packets(), before / 2);
     }
 
     #[test]

@@ -10,6 +10,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -147,6 +148,60 @@ static struct ibv_mw *bound_window(struct ibv_mr *mr, uint8_t *at)
 	CHECK(bind2(b.qp, mw, mr, at, 300, IBV_ACCESS_REMOTE_WRITE, key) == IBV_WC_SUCCESS);
 	mw->rkey = key;
 	return mw;
+}
+
+/* Far more requests without a packet at once than the device takes up at a time. */
+#define AT_ONCE 300
+
+/* A window is bound and invalidated again and again, in one post. */
+static void windows_at_once(void)
+{
+	static struct ibv_send_wr wr[AT_ONCE];
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .cap = { 2 * AT_ONCE, 1, 1, 1, 0 },
+	};
+	struct ibv_send_wr *bad;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+	int i;
+
+	make_pair();
+	CHECK(!ibv_destroy_qp(a.qp) && !ibv_destroy_qp(b.qp));
+	init.send_cq = init.recv_cq = a.cq;
+	CHECK((a.qp = ibv_create_qp(a.pd, &init)));
+	init.send_cq = init.recv_cq = b.cq;
+	CHECK((b.qp = ibv_create_qp(b.pd, &init)));
+	connect_end(&a, &b);
+	connect_end(&b, &a);
+	mr = bindable();
+	CHECK((mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_2)));
+	for (i = 0; i < AT_ONCE; i += 2) {
+		wr[i] = (struct ibv_send_wr) {
+			.wr_id = i, .opcode = IBV_WR_BIND_MW, .next = &wr[i + 1],
+			.bind_mw = {
+				/* No other: all of them are posted with the window's first key. */
+				.mw = mw, .rkey = mw->rkey,
+				.bind_info = { mr, (uintptr_t)b.buf, 300, IBV_ACCESS_REMOTE_WRITE },
+			},
+		};
+		wr[i + 1] = (struct ibv_send_wr) {
+			.wr_id = i + 1, .opcode = IBV_WR_LOCAL_INV, .next = &wr[i + 2],
+			.invalidate_rkey = mw->rkey,
+		};
+	}
+	/* Only the last tells of itself. */
+	wr[AT_ONCE - 1].next = NULL;
+	wr[AT_ONCE - 1].send_flags = IBV_SEND_SIGNALED;
+	CHECK(!ibv_post_send(b.qp, wr, &bad));
+	CHECK(status(b.cq) == IBV_WC_SUCCESS);
+	/* The same behind a message, which takes its way first. */
+	CHECK(!post_receive(&a, 7));
+	CHECK(!post_send(&b, 8, 64));
+	CHECK(!ibv_post_send(b.qp, wr, &bad));
+	CHECK(status(b.cq) == IBV_WC_SUCCESS && status(b.cq) == IBV_WC_SUCCESS);
+	CHECK(status(a.cq) == IBV_WC_SUCCESS);
+	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr));
+	free_pair();
 }
 
 static void window_type_2(void)
@@ -552,14 +607,11 @@ static void on_demand(void)
 }
 
 /*
- * A write whose first packet is there and whose second waits for its page, when the
- * region changes as FLAGS say, so that it would not be allowed any more: it is not
- * done when the page comes.
+ * End a's write to page P and, behind it, one that is not there: b's receive side waits
+ * for it. Returns when it does, with what give() wants.
  */
-static void changed_meanwhile(int flags, struct ibv_pd *pd)
+static int stall(uint8_t *p, struct ibv_mr *mr)
 {
-	uint8_t *p = pages(2, 0);
-	struct ibv_mr *mr = unpinned(&b, p, 2 * PAGE);
 	struct ibv_sge sge = { (uintptr_t)a.buf, 1024 + 16, a.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
@@ -568,16 +620,31 @@ static void changed_meanwhile(int flags, struct ibv_pd *pd)
 	};
 	volatile uint8_t *first = p + PAGE - 1;
 	double end = deadline(20);
-	int fd, result, access = 0;
+	int fd;
 
-	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
-		access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
 	memset(a.buf, 0x61, sge.length);
 	*first = 0;
 	fd = guard(p + PAGE, 1);
 	CHECK(!ibv_post_send(a.qp, &wr, &bad));
 	while (!*first)
 		CHECK(!is_past(end));
+	return fd;
+}
+
+/*
+ * A write whose first packet is there and whose second waits for its page, when the
+ * region changes as FLAGS say, so that it would not be allowed any more: it is not
+ * done when the page comes.
+ */
+static void changed_meanwhile(int flags, struct ibv_pd *pd)
+{
+	uint8_t *p = pages(2, 0);
+	struct ibv_mr *mr = unpinned(&b, p, 2 * PAGE);
+	int fd, result, access = 0;
+
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND;
+	fd = stall(p, mr);
 	CHECK(!ibv_rereg_mr(mr, flags, pd, NULL, 0, access));
 	give(fd, p + PAGE, 1);
 	result = status(a.cq);
@@ -617,6 +684,46 @@ static void on_demand_reregister(void)
 	changed_meanwhile(IBV_REREG_MR_CHANGE_ACCESS, NULL);
 	changed_meanwhile(IBV_REREG_MR_CHANGE_PD, pd);
 	CHECK(!ibv_dealloc_pd(pd));
+	free_pair();
+}
+
+/*
+ * A queue pair that names b's as its peer, which is connected to a's, while b's receive
+ * side waits for memory: it is not among those who wait for that side, but gives up like
+ * anybody who gets no answer. The wait for memory ends by itself after seconds: then it
+ * shows nothing.
+ */
+static void on_demand_stranger(void)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	uint8_t *p = pages(2, 0);
+	int i, is_first = 0;
+	struct ibv_mr *mr;
+	struct end other;
+
+	make_pair();
+	make_end(&other, device[0], gid_index[0]);
+	mr = unpinned(&b, p, 2 * PAGE);
+	for (i = 0; !is_first && i < 5; i++) {
+		int fd = stall(p, mr);
+		struct ibv_wc wc;
+
+		ready_end(&other, &b);
+		start_end(&other, HASTY);
+		CHECK(!post_send(&other, 1, 8));
+		CHECK(status(other.cq) == IBV_WC_RETRY_EXC_ERR);
+		is_first = !ibv_poll_cq(a.cq, 1, &wc);
+		give(fd, p + PAGE, 1);
+		if (is_first)
+			CHECK(status(a.cq) == IBV_WC_SUCCESS && p[PAGE + 15] == 0x61);
+		else
+			renew();
+		CHECK(!ibv_modify_qp(other.qp, &reset, IBV_QP_STATE));
+		CHECK(!close(fd) && !madvise(p + PAGE, PAGE, MADV_DONTNEED));
+	}
+	CHECK(is_first);
+	free_end(&other);
+	CHECK(!ibv_dereg_mr(mr) && !munmap(p, 2 * PAGE));
 	free_pair();
 }
 
@@ -749,9 +856,57 @@ static void on_demand_advice(void)
 	free_pair();
 }
 
+/* How often CPUs were interrupted for the sake of other CPUs. */
+static long calls_between_cpus(void)
+{
+	return count("awk '/^ *CAL:/ { for (i = 2; i <= NF; i++) if ($i ~ /^[0-9]+$/) n += $i } "
+		     "END { print n }' /proc/interrupts");
+}
+
+static int is_over;
+
+static void *spin(void *none)
+{
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED))
+		;
+	return none;
+}
+
+/* A process that takes memory away again and again interrupts nobody: here those who compute. */
+static void deregister_quietly(void)
+{
+	const int times = 200;
+	pthread_t busy[2];
+	uint8_t *p = pages(1, 0);
+	long calls;
+	int i;
+
+	memset(p, 1, PAGE);
+	make_pair();
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_create(&busy[i], NULL, spin, NULL));
+	calls = calls_between_cpus();
+	for (i = 0; i < times; i++) {
+		struct ibv_mr *mr = ibv_reg_mr(b.pd, p, PAGE, IBV_ACCESS_LOCAL_WRITE);
+
+		CHECK(mr && !ibv_dereg_mr(mr));
+	}
+	calls = calls_between_cpus() - calls;
+	is_over = 1;
+	for (i = 0; i < 2; i++)
+		CHECK(!pthread_join(busy[i], NULL));
+	printf("%ld interrupts for %d\n", calls, times);
+	/* The debug kernel interrupts CPUs for its own purposes: about twice for each registration. */
+	if (!on_debug_kernel())
+		CHECK(calls < times / 2);
+	CHECK(!munmap(p, PAGE));
+	free_pair();
+}
+
 static const struct check_case cases[] = {
 	{ "window_type_1", window_type_1 },
 	{ "window_type_2", window_type_2 },
+	{ "windows_at_once", windows_at_once },
 	{ "window_kept_from_xrc", window_kept_from_xrc },
 	{ "window_refused", window_refused },
 	{ "reregister", reregister },
@@ -759,9 +914,11 @@ static const struct check_case cases[] = {
 	{ "flush_and_atomic_write", flush_and_atomic_write },
 	{ "on_demand", on_demand },
 	{ "on_demand_reregister", on_demand_reregister },
+	{ "on_demand_stranger", on_demand_stranger },
 	{ "on_demand_datagrams", on_demand_datagrams },
 	{ "on_demand_implicit", on_demand_implicit },
 	{ "on_demand_advice", on_demand_advice },
+	{ "deregister_quietly", deregister_quietly },
 	{ NULL, NULL },
 };
 

@@ -391,12 +391,12 @@ static int do_rtr(void)
 	return ibv_modify_qp(qps[arg[0]], &a, IBV_QP_STATE | TO_RTR);
 }
 
-/* rts Q TIMEOUT RETRIES RNR-RETRIES */
+/* rts Q TIMEOUT RETRIES RNR-RETRIES [PSN] */
 static int do_rts(void)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_RTS, .timeout = arg[1], .retry_cnt = arg[2],
-		.rnr_retry = arg[3], .max_rd_atomic = 4,
+		.rnr_retry = arg[3], .max_rd_atomic = 4, .sq_psn = nargs > 4 ? arg[4] : 0,
 	};
 
 	return ibv_modify_qp(qps[slot(0)], &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |

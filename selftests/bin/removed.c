@@ -13,8 +13,10 @@
  * Each case takes the device away. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <sys/mman.h>
 
+#include "asleep.h"
 #include "bare_commands.h"
 #include "ends.h"
 
@@ -194,10 +196,139 @@ static void library(void)
 	free_pair();
 }
 
+/* Ranges of 4 GiB less a page: hours of prefetching. */
+#define RANGES 1000
+#define RANGE 0xfffff000u
+
+/* A thread that has all of a range prefetched again and again, in one call. */
+static void *prefetch(void *arg)
+{
+	static struct ibv_sge list[RANGES];
+	struct ibv_mr *mr = arg;
+	int i;
+
+	for (i = 0; i < RANGES; i++)
+		list[i] = (struct ibv_sge) { (uintptr_t)mr->addr, RANGE, mr->lkey };
+	RETURNS(EIO, ibv_advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH,
+				   IBV_ADVISE_MR_FLAG_FLUSH, list, RANGES));
+	return NULL;
+}
+
+/* The device does not wait for a command that takes long. */
+static void meanwhile(void)
+{
+	unsigned char is_there = 0;
+	struct ibv_mr *mr;
+	pthread_t thread;
+	void *p;
+
+	make_pair();
+	p = mmap(NULL, RANGE, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	CHECK(p != MAP_FAILED);
+	CHECK((mr = ibv_reg_mr(a.pd, p, RANGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND)));
+	CHECK(!pthread_create(&thread, NULL, prefetch, mr));
+	while (!(is_there & 1))
+		CHECK(!mincore(p, 1, &is_there));
+	take_away();
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!ibv_dereg_mr(mr) && !munmap(p, RANGE));
+	free_pair();
+}
+
+#define WAITERS 8
+
+/* Calls METHOD for the receive QP *QPN; an errno value. */
+static int by_number(uint16_t method, uint32_t *qpn, const struct xroce_rcv_qp_attr *attr)
+{
+	struct raw raw;
+
+	raw_begin(&raw, method);
+	raw_attr(&raw, XROCE_ATTR_RCV_QP_XRCD, 0, ours.handle[XRCD]);
+	if (method == XROCE_METHOD_RCV_QP_CREATE) {
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_HANDLE, 0, 0);
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_QPN, 4, (uintptr_t)qpn);
+	} else {
+		raw_in(&raw, XROCE_ATTR_RCV_QP_QPN, qpn, 4);
+	}
+	raw_attr(&raw, XROCE_ATTR_RCV_QP_ATTR, sizeof(*attr), (uintptr_t)attr);
+	return raw_call(ours.ctx, &raw);
+}
+
+/* A thread that takes the receive QP QPN to RTR, with a neighbour that is silent. */
+struct waiter {
+	pthread_t thread;
+	uint32_t qpn;
+	struct xroce_rcv_qp_attr attr;
+	int tid, err;
+};
+
+static void *modify(void *arg)
+{
+	struct waiter *w = arg;
+
+	__atomic_store_n(&w->tid, gettid(), __ATOMIC_SEQ_CST);
+	w->err = by_number(XROCE_METHOD_RCV_QP_MODIFY, &w->qpn, &w->attr);
+	__atomic_store_n(&w->tid, 0, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* Changes of a receive QP come one after the other, and each may wait for an address for a
+ * second. The device waits for one of them. */
+static void one_by_one(void)
+{
+	struct xroce_rcv_qp_attr attr = {
+		.attr_mask = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS | IBV_QP_AV |
+			     IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		.port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = 77,
+		.dest = { .is_global = 1, .port_num = 1 },
+	};
+	struct waiter waiters[WAITERS], *w;
+	int asleep, gone = 0;
+	uint32_t qpn = 0;
+
+	make_all(&ours, 0);
+	attr.dest.sgid_index = gid_index[0];
+	memcpy(attr.dest.dgid, &ours.gid, 16);
+	RETURNS(0, by_number(XROCE_METHOD_RCV_QP_CREATE, &qpn, &attr));
+	attr.attr_mask = IBV_QP_STATE;
+	attr.qp_state = IBV_QPS_RESET;
+	RETURNS(0, by_number(XROCE_METHOD_RCV_QP_MODIFY, &qpn, &attr));
+	attr.attr_mask |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+	attr.qp_state = IBV_QPS_INIT;
+	RETURNS(0, by_number(XROCE_METHOD_RCV_QP_MODIFY, &qpn, &attr));
+	attr.attr_mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	attr.qp_state = IBV_QPS_RTR;
+	for (w = waiters; w < waiters + WAITERS; w++) {
+		*w = (struct waiter) { .qpn = qpn, .attr = attr };
+		/* The last two bytes are those of the IPv4 address. */
+		w->attr.dest.dgid[15] = 100 + (w - waiters);
+		CHECK(!pthread_create(&w->thread, NULL, modify, w));
+	}
+	do
+		for (asleep = 0, w = waiters; w < waiters + WAITERS; w++)
+			asleep += is_asleep(__atomic_load_n(&w->tid, __ATOMIC_SEQ_CST));
+	while (asleep < 2);
+	take_away();
+	for (w = waiters; w < waiters + WAITERS; w++) {
+		CHECK(!pthread_join(w->thread, NULL));
+		CHECK(w->err == ETIMEDOUT || w->err == EIO);
+		gone += w->err == EIO;
+	}
+	/* All but those whose turn had come when the device was about to go. */
+	CHECK(gone);
+	unmake(&ours);
+	close_made(&ours);
+}
+
 static const struct check_case cases[] = {
 	{ "all_commands", all_commands },
 	{ "methods", methods },
 	{ "library", library },
+	{ "meanwhile", meanwhile },
+	{ "one_by_one", one_by_one },
 	{}
 };
 

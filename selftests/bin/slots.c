@@ -148,11 +148,33 @@ static void only_events(struct ibv_context *ctx, int wanted, int other)
 	no_events(ctx);
 }
 
-/* The receive ring of FLOW is broken for good: its queue pair's, or a shared one. */
+/*
+ * The receive ring of FLOW is broken for good: its queue pair's, or a shared one. An XRC target
+ * is not its queue's alone and goes on.
+ */
 static void is_fatal(const struct flow *flow)
 {
-	only_events(flow->b.ctx, IBV_EVENT_QP_FATAL,
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	only_events(flow->b.ctx, flow->kind == FLOW_XRC ? IBV_EVENT_SRQ_ERR : IBV_EVENT_QP_FATAL,
 		    flow->srq ? IBV_EVENT_SRQ_ERR : IBV_EVENT_QP_FATAL);
+	if (flow->kind != FLOW_XRC) {
+		gets_to(flow->b.qp, IBV_QPS_ERR);
+		return;
+	}
+	CHECK(!ibv_query_qp(flow->b.qp, &attr, IBV_QP_STATE, &init));
+	CHECK(attr.qp_state == IBV_QPS_RTS);
+}
+
+/* What a sender to such a ring is told. */
+static enum ibv_wc_status told_broken(enum flow_kind kind)
+{
+	switch (kind) {
+	case FLOW_RC: return IBV_WC_REM_OP_ERR;
+	case FLOW_XRC: return IBV_WC_RNR_RETRY_EXC_ERR;
+	default: return IBV_WC_SUCCESS;
+	}
 }
 
 static void is_in_error(struct ibv_qp *qp)
@@ -200,11 +222,24 @@ static void open_rings(struct flow *flow, struct queue *send, struct queue *rece
 	magic += 32;
 }
 
+/* The sender, which is idle, gives up soon where no receive is. */
+static void make_impatient(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD, .rnr_retry = 1 };
+
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_RNR_RETRY));
+	a.qp_state = IBV_QPS_RTS;
+	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
+}
+
 static void start(enum flow_kind kind, int shared)
 {
 	make_flow(&f, kind, shared, device, gid_index);
 	make_flow_beside(&beside, FLOW_RC, &f);
 	open_rings(&f, &sq, &rq);
+	if (kind == FLOW_XRC)
+		make_impatient(f.a.qp);
 	goes_on(1);
 }
 
@@ -588,27 +623,24 @@ static const struct wrong wrong_receives[] = {
 	{}
 };
 
-/* Three messages; the second meets a receive that fails. */
-static void send_three(void)
+/* Three messages; the second meets a receive that fails, STATUS says how. */
+static void send_three(enum ibv_wc_status status)
 {
-	int is_ud = f.kind == FLOW_UD;
-
 	put_send(1);
 	put_send(2);
-	/* To a datagram queue pair that goes on, another would come. */
-	if (!is_ud)
-		put_send(3);
+	put_send(3);
 	ring();
 	completes(f.a.cq, 1, IBV_WC_SUCCESS);
-	completes(f.a.cq, 2, is_ud ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
-	if (!is_ud)
-		completes(f.a.cq, 3, IBV_WC_WR_FLUSH_ERR);
+	completes(f.a.cq, 2, status);
+	completes(f.a.cq, 3, f.kind == FLOW_UD ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
 }
 
 static void receive_wrong(const struct wrong *w, uint32_t v)
 {
 	/* The ring is at fault, or only what it names. */
 	int is_corrupt = w->status == IBV_WC_LOC_QP_OP_ERR;
+	/* The owner of the queue hears of it by its event alone. */
+	int is_apart = is_corrupt && f.kind == FLOW_XRC;
 	union slot s = good_receive(12);
 	struct ibv_srq_attr attr;
 
@@ -617,18 +649,19 @@ static void receive_wrong(const struct wrong *w, uint32_t v)
 	put(&rq, &s);
 	put_receive(13);
 	publish(&rq);
-	send_three();
+	send_three(is_apart ? IBV_WC_RNR_RETRY_EXC_ERR :
+		   f.kind == FLOW_UD ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
 	completes(f.b.cq, 11, IBV_WC_SUCCESS);
-	completes(f.b.cq, 12, w->status);
-	if (is_corrupt)
+	if (!is_apart)
+		completes(f.b.cq, 12, w->status);
+	if (is_corrupt) {
 		is_fatal(&f);
-	else
+	} else {
 		no_events(f.b.ctx);
-	if (is_corrupt || f.kind != FLOW_UD) {
 		is_in_error(f.b.qp);
-		if (!f.srq)
-			completes(f.b.cq, 13, IBV_WC_WR_FLUSH_ERR);
 	}
+	if (!f.srq)
+		completes(f.b.cq, 13, IBV_WC_WR_FLUSH_ERR);
 	CHECK(!f.srq || !is_corrupt == !ibv_query_srq(f.srq, &attr));
 	no_events(f.a.ctx);
 	goes_on(3);
@@ -697,7 +730,10 @@ static void wrong_send_index_of(enum flow_kind kind, int in_sqe)
 	stop();
 }
 
-/* A message meets the index. No request is known that failed; the completion has number 0. */
+/*
+ * A message meets the index. No request is known that failed; the completion has number 0. Of an
+ * XRC queue there is none.
+ */
 static void wrong_receive_index_of(enum flow_kind kind, int shared)
 {
 	struct ibv_srq_attr attr;
@@ -711,12 +747,12 @@ static void wrong_receive_index_of(enum flow_kind kind, int shared)
 		if (kind != FLOW_UD)
 			put_send(2);
 		ring();
-		completes(f.a.cq, 1, kind == FLOW_UD ? IBV_WC_SUCCESS : IBV_WC_REM_OP_ERR);
+		completes(f.a.cq, 1, told_broken(kind));
 		if (kind != FLOW_UD)
 			completes(f.a.cq, 2, IBV_WC_WR_FLUSH_ERR);
-		completes(f.b.cq, 0, IBV_WC_LOC_QP_OP_ERR);
+		if (kind != FLOW_XRC)
+			completes(f.b.cq, 0, IBV_WC_LOC_QP_OP_ERR);
 		is_fatal(&f);
-		is_in_error(f.b.qp);
 		no_events(f.a.ctx);
 		goes_on(3);
 		if (shared) {

@@ -252,6 +252,55 @@ static void fast_registration(struct ground *g)
 	EXPECT(!ib_dereg_mr(mr) && !ib_dereg_mr(other));
 }
 
+/* Far more requests without a packet at once than the device takes up at a time. */
+#define AT_ONCE 300
+
+/* Registers a region and invalidates it again and again, in one post. */
+static void registrations_at_once(struct ground *g)
+{
+	struct ib_qp_init_attr init = {
+		.send_cq = g->cq, .recv_cq = g->cq, .qp_type = IB_QPT_RC,
+		.sq_sig_type = IB_SIGNAL_REQ_WR,
+		.cap = { .max_send_wr = AT_ONCE, .max_recv_wr = 1, .max_send_sge = 1,
+			 .max_recv_sge = 1 },
+	};
+	struct ib_reg_wr *wr = kcalloc(AT_ONCE, sizeof(*wr), GFP_KERNEL);
+	struct ib_mr *mr = ib_alloc_mr(g->pd, IB_MR_TYPE_MEM_REG, PAGES);
+	struct ib_qp *qp = ib_create_qp(g->pd, &init);
+	int i;
+
+	if (!wr || IS_ERR(mr) || IS_ERR(qp)) {
+		EXPECT(!"a region and a queue pair");
+		goto out;
+	}
+	EXPECT(map(g, mr) == PAGES);
+	/* With itself. */
+	EXPECT(!connect_to(g, qp, qp->qp_num));
+	for (i = 0; i < AT_ONCE - 1; i++) {
+		wr[i].wr.next = &wr[i + 1].wr;
+		if (i % 2) {
+			wr[i].wr.opcode = IB_WR_LOCAL_INV;
+			wr[i].wr.ex.invalidate_rkey = mr->rkey;
+		} else {
+			wr[i].wr.opcode = IB_WR_REG_MR;
+			wr[i].mr = mr;
+			wr[i].key = mr->rkey;
+			wr[i].access = RIGHTS;
+		}
+	}
+	/* The last tells of itself. */
+	wr[i].wr.opcode = IB_WR_LOCAL_INV;
+	wr[i].wr.ex.invalidate_rkey = mr->rkey;
+	wr[i].wr.send_flags = IB_SEND_SIGNALED;
+	EXPECT(status_of(g, qp, &wr[0].wr) == IB_WC_SUCCESS);
+out:
+	if (!IS_ERR(qp))
+		ib_destroy_qp(qp);
+	if (!IS_ERR(mr))
+		ib_dereg_mr(mr);
+	kfree(wr);
+}
+
 /* One key for all of memory, the domain's maker willing. */
 static void global_key(struct ground *g)
 {
@@ -335,6 +384,7 @@ static void on_device(struct ib_device *dev)
 		g.from[i] = i * 31 + 1;
 	fast_registration(&g);
 	disconnect(&g);
+	registrations_at_once(&g);
 	global_key(&g);
 	address_handles(&g);
 out:

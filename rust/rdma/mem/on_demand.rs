@@ -200,12 +200,19 @@ impl OnDemand {
         result
     }
 
-    /// Faults `len` bytes at `offset` in, for writing if `write`. Sleeps.
+    /// Faults `len` bytes at `offset` in, for writing if `write`, as long as `go_on` has no objection,
+    /// which is asked every 64 pages. Sleeps.
     ///
     /// # Errors
     ///
-    /// `EINTR` for a signal, `EFAULT`.
-    pub fn prefetch(&self, offset: u64, len: u64, write: bool) -> Result {
+    /// `EINTR` for a signal, `EFAULT`, what `go_on` says.
+    pub fn prefetch(
+        &self,
+        offset: u64,
+        len: u64,
+        write: bool,
+        go_on: impl Fn() -> Result,
+    ) -> Result {
         const STEP: u64 = 64 << PAGE_SHIFT;
         let mut at = offset;
         let mut rest = len;
@@ -213,6 +220,7 @@ impl OnDemand {
             if work::signal_pending() {
                 return Err(EINTR);
             }
+            go_on()?;
             let now = rest.min(STEP);
             self.with(at, now as usize, write, |_| Ok(()))?;
             at = at.wrapping_add(now);

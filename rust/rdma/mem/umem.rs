@@ -44,7 +44,7 @@ impl Umem {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a range that is empty or wraps, `EFAULT` for one that is not all mapped so,
+    /// `EINVAL` for a range that is empty or wraps, and in a kernel thread, `EFAULT` for one that is not all mapped so,
     /// `ENOMEM` also for more than `RLIMIT_MEMLOCK`, `EPERM`, `EOPNOTSUPP` for on-demand paging.
     ///
     /// # Safety

@@ -4,6 +4,7 @@
 
 use kernel::{
     prelude::*,
+    sync::Arc,
     types::Opaque, //
 };
 use pin_init::{
@@ -13,11 +14,14 @@ use pin_init::{
 };
 
 use super::RxSkb;
-use crate::bindings;
+use crate::{
+    bindings,
+    process::Process, //
+};
 
 /// A bounded first-in, first-out queue of packets, for any number of producers and consumers in any
-/// context. Nobody is charged for the packets: what they take in memory is bounded as well as their
-/// number.
+/// context. What they take in memory is bounded as well as their number, for this queue, for all queues
+/// of a process and for all there are: they come from whoever likes to send some.
 #[pin_data(PinnedDrop)]
 pub struct Backlog {
     #[pin]
@@ -26,6 +30,7 @@ pub struct Backlog {
     bytes: Opaque<u32>,
     limit: u32,
     max_bytes: u32,
+    process: Arc<Process>,
 }
 
 // SAFETY: The queue has a lock of its own, which is for `bytes` as well, and packets may go to any
@@ -36,8 +41,9 @@ unsafe impl Send for Backlog {}
 unsafe impl Sync for Backlog {}
 
 impl Backlog {
-    /// An empty queue for `limit` packets, and for no more once they take `max_bytes` of memory.
-    pub fn new(limit: u32, max_bytes: u32) -> impl PinInit<Self> {
+    /// An empty queue of `process` for `limit` packets, and for no more once they take `max_bytes` of
+    /// memory, or the share of it that the process has at that time.
+    pub fn new(limit: u32, max_bytes: u32, process: Arc<Process>) -> impl PinInit<Self> {
         pin_init!(Self {
             queue <- Opaque::ffi_init(|slot| {
                 // SAFETY: `slot` is memory for a queue that does not move.
@@ -46,6 +52,7 @@ impl Backlog {
             bytes: Opaque::new(0),
             limit,
             max_bytes,
+            process,
         })
     }
 
@@ -61,6 +68,7 @@ impl Backlog {
                 skb.as_raw(),
                 self.limit,
                 self.max_bytes,
+                self.process.as_raw(),
             )
         };
         if pushed {
@@ -77,7 +85,11 @@ impl Backlog {
         // SAFETY: The queue and its count are valid as long as `self`, and it has packets of `RxSkb`s,
         // of which it gives one up.
         unsafe {
-            let skb = bindings::xrdma_skb_queue_pop(self.queue.get(), self.bytes.get());
+            let skb = bindings::xrdma_skb_queue_pop(
+                self.queue.get(),
+                self.bytes.get(),
+                self.process.as_raw(),
+            );
             RxSkb::from_parsed(skb)
         }
     }
@@ -96,7 +108,13 @@ impl Backlog {
     /// Drops all packets. Any context.
     pub fn purge(&self) {
         // SAFETY: The queue and its count are valid as long as `self`.
-        unsafe { bindings::xrdma_skb_queue_purge(self.queue.get(), self.bytes.get()) };
+        unsafe {
+            bindings::xrdma_skb_queue_purge(
+                self.queue.get(),
+                self.bytes.get(),
+                self.process.as_raw(),
+            );
+        }
     }
 }
 

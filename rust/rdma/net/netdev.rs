@@ -12,7 +12,10 @@ use kernel::{
     types::Opaque, //
 };
 
-use super::Namespace;
+use super::{
+    Namespace,
+    NamespaceId, //
+};
 use crate::bindings;
 
 /// A network device, `struct net_device`.
@@ -101,6 +104,13 @@ impl NetDev {
         // SAFETY: `self` is a valid device; the call returns a reference that is ours, or null.
         unsafe { Namespace::from_owned(bindings::xrdma_netdev_net_get(self.as_raw())) }
     }
+
+    /// Whether it is registered and in namespace `ns`: who is found by the notifier by now hears of its end. Process context, sleeps;
+    /// takes RTNL.
+    pub fn is_in(&self, ns: NamespaceId) -> bool {
+        // SAFETY: `self` is a valid device; process context, by contract.
+        unsafe { bindings::xrdma_netdev_is_in(self.as_raw(), ns.0) }
+    }
 }
 
 impl PartialEq for NetDev {
@@ -137,7 +147,8 @@ pub trait NetdevEvents: 'static {
     fn netdev_event(event: NetdevEvent, dev: &NetDev);
 }
 
-/// Calls a [`NetdevEvents`] as long as it lives.
+/// Calls a [`NetdevEvents`] as long as it lives, and no longer than the
+/// [`Services`](crate::work::Services).
 ///
 /// Registering calls it with `Register` and `Up` for the devices that are there; dropping calls it
 /// with `Down` and `Unregister` for those still there. Both in process context, without RTNL held.
@@ -160,7 +171,7 @@ impl NetdevNotifier {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services).
     pub fn register<H: NetdevEvents>() -> Result<Self> {
         // SAFETY: `event` is what the notifier wants to call; process context.
         let ptr =

@@ -26,6 +26,9 @@ pub struct Flow {
     pub sport: u16,
     /// IPv4 type of service or IPv6 traffic class.
     pub tos: u8,
+    /// Service level of the verbs: the packets' priority in this host and, over a VLAN, on the
+    /// wire. 0: what follows from `tos`.
+    pub sl: u8,
     /// IPv4 time to live or IPv6 hop limit; 0 is the route's default.
     pub hop_limit: u8,
     /// IPv6 flow label, 20 bits.
@@ -40,13 +43,14 @@ pub struct Flow {
 ///
 /// # Invariants
 ///
-/// `raw.dst` is null or a destination of which this value owns a reference.
+/// `raw.hold` is null, or this value owns it; it belongs to `tunnel`. The destination in it goes when the
+/// tunnel is closed or its namespace ends, whatever routes are left.
 pub struct Route {
     pub(super) raw: bindings::xrdma_route,
     pub(super) tunnel: Tunnel,
 }
 
-// SAFETY: Destinations are counted in C and not tied to a thread.
+// SAFETY: Destinations are counted in C, and not tied to a thread.
 unsafe impl Send for Route {}
 
 // SAFETY: A shared reference reads only.
@@ -71,6 +75,7 @@ impl Route {
                     flow_label: flow.flow_label & 0xf_ffff,
                     sport: flow.sport,
                     tos: flow.tos,
+                    sl: flow.sl,
                     hop_limit: flow.hop_limit,
                 },
                 ..Default::default()
@@ -104,7 +109,7 @@ impl Route {
     #[inline]
     pub fn still_valid(&self) -> bool {
         // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_route_valid(&self.raw) }
+        unsafe { bindings::xrdma_route_valid(self.tunnel.as_raw(), &self.raw) }
     }
 
     /// Looks the route up again. Any context but hard interrupt.
@@ -117,18 +122,40 @@ impl Route {
         to_result(unsafe { bindings::xrdma_route_resolve(self.tunnel.as_raw(), &mut self.raw) })
     }
 
-    /// The ECN field of packets that are allocated from now on, 0 to 3 (RFC 3168). The route stays
-    /// the same: it does not depend on it.
+    /// The UDP source port of packets that are allocated from now on. The route stays the same
+    /// until it has to be looked up anew: datagrams of many queue pairs share it.
     #[inline]
-    pub fn set_ecn(&mut self, ecn: u8) {
-        let tos = &mut self.raw.flow.tos;
-        *tos = *tos & !3 | ecn & 3;
+    pub fn set_source_port(&mut self, sport: u16) {
+        self.raw.flow.sport = sport;
+    }
+
+    /// Runs `f`, during which packets are allocated with another type of service or traffic class
+    /// and another priority. They take the same way as the others. Any context but hard interrupt.
+    ///
+    /// # Errors
+    ///
+    /// As [`resolve`](Self::resolve), when the route had gone stale.
+    pub fn marked<R>(
+        &mut self,
+        tos: u8,
+        priority: u8,
+        f: impl FnOnce(&mut Self) -> R,
+    ) -> Result<R> {
+        // Not with the other marks, which rules may look at.
+        if !self.still_valid() {
+            self.refresh()?;
+        }
+        let own = (self.raw.flow.tos, self.raw.priority);
+        (self.raw.flow.tos, self.raw.priority) = (tos, priority);
+        let result = f(self);
+        (self.raw.flow.tos, self.raw.priority) = own;
+        Ok(result)
     }
 }
 
 impl Drop for Route {
     fn drop(&mut self) {
         // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_route_release(&mut self.raw) };
+        unsafe { bindings::xrdma_route_release(self.tunnel.as_raw(), &mut self.raw) };
     }
 }

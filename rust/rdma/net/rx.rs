@@ -64,8 +64,10 @@ impl RxSkb {
     }
 
     /// Another one of the same packet, whose bytes both read. `None` without memory. Any context.
-    pub fn share(&self) -> Option<Self> {
-        // SAFETY: By the type invariant it is a packet that nobody writes to.
+    pub fn share(&mut self) -> Option<Self> {
+        // SAFETY: By the type invariant it is a packet that nobody writes to. The reference is
+        // exclusive: two clones must not be made of one packet at a time, since they could take the
+        // same place beside it (`struct sk_buff_fclones`).
         let skb = unsafe { bindings::xrdma_skb_share(self.skb.as_ptr()) };
         // SAFETY: The copy is ours, with the bytes of one that was parsed.
         unsafe { Self::from_parsed(skb) }

@@ -95,7 +95,7 @@ impl Drop for TxSkb {
     /// The packet is not sent.
     fn drop(&mut self) {
         // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_skb_drop(self.skb.as_ptr()) };
+        unsafe { bindings::xrdma_tx_drop(self.skb.as_ptr()) };
     }
 }
 

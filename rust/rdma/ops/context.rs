@@ -13,7 +13,7 @@ use crate::{
             self,
             Offsets, //
         },
-        udata::Udata,
+        udata::Payload,
     }, //
 };
 use kernel::{
@@ -35,7 +35,7 @@ impl<P: Provider> Ops<P> {
             // SAFETY: Set before the call; the device stays registered during a command.
             let device = unsafe { Device::<P>::from_raw((*context).device) };
             // SAFETY: Of the command that runs.
-            let mut udata = unsafe { Udata::from_raw(udata) }.ok_or(EINVAL)?;
+            let mut udata = unsafe { Payload::from_raw(udata) }.ok_or(EINVAL)?;
             // SAFETY: Closed below on failure, else in `dealloc_ucontext`.
             let offsets = unsafe { Offsets::new(context)? };
             let undo_offsets = ScopeGuard::new(|| offsets.close());

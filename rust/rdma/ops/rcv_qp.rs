@@ -73,7 +73,8 @@ impl<P: Provider> Ops<P> {
             // SAFETY: Created, not yet destroyed: the command has locked its object.
             let xrcd = unsafe { Xrcd::<P>::from_raw(xrcd) };
             // SAFETY: By contract.
-            let mut attr = unsafe { RcvQpAttr::from_raw(attr, mask, udata) };
+            let mut attr =
+                unsafe { RcvQpAttr::from_raw(xrcd.device().as_raw(), attr, mask, udata) };
             // SAFETY: By contract.
             unsafe {
                 Self::place_registration(uobject, |events| {
@@ -130,7 +131,8 @@ impl<P: Provider> Ops<P> {
             // SAFETY: Created, not yet destroyed: the command has locked its object.
             let xrcd = unsafe { Xrcd::<P>::from_raw(xrcd) };
             // SAFETY: By contract.
-            let mut attr = unsafe { RcvQpAttr::from_raw(attr, mask, udata) };
+            let mut attr =
+                unsafe { RcvQpAttr::from_raw(xrcd.device().as_raw(), attr, mask, udata) };
             P::modify_rcv_qp(xrcd, qpn, &mut attr).map(|()| 0)
         })
     }

@@ -139,6 +139,22 @@ impl<T: Send + Sync> Ref<T> {
         }
     }
 
+    /// Drops the reference and, if it was the last, `T` here. Process context, where `T` may be dropped.
+    ///
+    /// # Safety
+    ///
+    /// If it is the last, no RCU reader uses the object.
+    pub(super) unsafe fn drop_at_once(this: Self) {
+        let ptr = Self::into_raw(this);
+        // SAFETY: We have a count, so the object is there; it is used afterwards only if this was
+        // the last.
+        if unsafe { (*ptr.as_ptr()).refcount.dec_and_test() } {
+            // SAFETY: No reference is left, so no table has it, and by the safety requirement nobody
+            // uses it. It came from a `KBox`, and dropping in place does not move it.
+            drop(unsafe { KBox::from_raw(ptr.as_ptr()) });
+        }
+    }
+
     /// Gives the count to whoever keeps the pointer.
     pub(super) fn into_raw(this: Self) -> NonNull<Inner<T>> {
         let ptr = this.ptr;
@@ -227,6 +243,8 @@ impl<T: Send + Sync> Drop for Ref<T> {
 /// Queues the drop of an object that has lost its last reference. Any context.
 #[cold]
 fn defer<T>(ptr: NonNull<Inner<T>>) {
+    // The queue is there until the end of this section: it is given up before it is destroyed.
+    let _guard = kernel::sync::rcu::read_lock();
     let Some(queue) = work::queue() else {
         // The module is past its end: to leak is the safe thing to do.
         pr_err!("an object outlived the module's work queue and is leaked\n");

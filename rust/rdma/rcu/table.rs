@@ -54,8 +54,10 @@ unsafe impl<T: Send + Sync> Send for Table<T> {}
 unsafe impl<T: Send + Sync> Sync for Table<T> {}
 
 impl<T: Send + Sync> Table<T> {
-    /// A table of the numbers in `range`, which is empty if the range is.
+    /// A table of the numbers in `range`; there is none to be had if that is empty.
     pub fn new(range: Range<u32>) -> impl PinInit<Self> {
+        // For an empty table `min` is above `max`, also for `0..0`.
+        let range = if range.is_empty() { 1..1 } else { range };
         pin_init!(Self {
             xa <- Opaque::ffi_init(|slot| {
                 // SAFETY: `slot` is memory for an xarray that does not move.
@@ -106,6 +108,7 @@ impl<T: Send + Sync> Table<T> {
             return Err(ENOSPC);
         }
         to_result(ret)?;
+        // INVARIANT: Just reserved.
         Ok(Reservation { table: self, id })
     }
 
@@ -120,7 +123,13 @@ impl<T: Send + Sync> Table<T> {
         }
         // SAFETY: The xarray is valid as long as `self`.
         to_result(unsafe { bindings::xrdma_xa_reserve_at(self.xa.get(), id) })?;
+        // INVARIANT: Just reserved.
         Ok(Reservation { table: self, id })
+    }
+
+    /// The numbers and pointers to their objects.
+    pub(super) fn raw(&self) -> *mut kernel::bindings::xarray {
+        self.xa.get()
     }
 
     /// The entry with number `id`; the pointee is there until the end of the RCU read section.
@@ -192,26 +201,23 @@ impl<T: Send + Sync> Table<T> {
     }
 
     /// Puts another object in the place of the one with number `id`, which is returned; look-ups find
-    /// one or the other. `None`, and nothing done, when there is none. The caller sees to it that
-    /// nobody else replaces or removes it meanwhile. Any context.
+    /// one or the other. `None` when there is none, and then `object` is dropped. Any context.
     pub fn replace(&self, id: u32, object: Ref<T>) -> Option<Ref<T>> {
-        let guard = rcu::read_lock();
-        let found = self.load(id, &guard).is_some();
-        drop(guard);
-        if !found {
-            return None;
-        }
         let ptr = Ref::into_raw(object);
-        // SAFETY: The xarray is valid as long as `self`. The table takes over the count. There is an
-        // entry, so nothing is allocated.
-        let old = unsafe { bindings::xrdma_xa_publish(self.xa.get(), id, ptr.as_ptr().cast()) };
-        NonNull::new(old.cast()).map(|ptr| {
-            // SAFETY: As in `remove`.
-            unsafe { Ref::from_raw(ptr) }
-        })
+        // SAFETY: The xarray is valid as long as `self`. The table takes over the count if it has an
+        // object with this number, as the call finds under the lock of the xarray.
+        let old = unsafe { bindings::xrdma_xa_replace(self.xa.get(), id, ptr.as_ptr().cast()) };
+        let Some(old) = NonNull::new(old.cast()) else {
+            // SAFETY: The table did not take the count over: it is ours as before.
+            drop(unsafe { Ref::from_raw(ptr) });
+            return None;
+        };
+        // SAFETY: As in `remove`.
+        Some(unsafe { Ref::from_raw(old) })
     }
 
-    /// Takes the object out and frees its number. Any context.
+    /// Takes the object out and frees its number; does nothing to a number without object. Any
+    /// context.
     pub fn remove(&self, id: u32) -> Option<Ref<T>> {
         // SAFETY: The xarray is valid as long as `self`.
         let entry = unsafe { bindings::xrdma_xa_remove(self.xa.get(), id) };
@@ -272,6 +278,11 @@ impl<T: Send + Sync> PinnedDrop for Table<T> {
 
 /// A number that is taken and has no object yet; look-ups do not find it. Dropping it frees the
 /// number.
+///
+/// # Invariants
+///
+/// The slot of `id` in the table is reserved, and nobody else fills or frees it: [`Table::remove`] and
+/// [`Table::replace`] pass by slots without an object.
 #[must_use]
 pub struct Reservation<'a, T: Send + Sync + 'static> {
     table: &'a Table<T>,
@@ -287,8 +298,8 @@ impl<T: Send + Sync> Reservation<'_, T> {
     /// Puts the object in: from now on look-ups find it. Any context.
     pub fn publish(self, object: Ref<T>) {
         let ptr = Ref::into_raw(object);
-        // SAFETY: The xarray is valid as long as the table. The table takes over the count. The slot
-        // is reserved, so nothing is allocated and nothing was there.
+        // SAFETY: The xarray is valid as long as the table. The table takes over the count. By the type
+        // invariant the slot is reserved, so nothing is allocated and nothing was there.
         unsafe {
             bindings::xrdma_xa_publish(self.table.xa.get(), self.id, ptr.as_ptr().cast());
         }
@@ -298,7 +309,8 @@ impl<T: Send + Sync> Reservation<'_, T> {
 
 impl<T: Send + Sync> Drop for Reservation<'_, T> {
     fn drop(&mut self) {
-        // A reservation has no entry, so there is nothing to drop.
-        drop(self.table.remove(self.id));
+        // SAFETY: The xarray is valid as long as the table; by the type invariant the slot is reserved,
+        // and it is ours.
+        unsafe { bindings::xrdma_xa_release(self.table.xa.get(), self.id) };
     }
 }

@@ -17,8 +17,9 @@ use core::marker::PhantomData;
 ///
 /// # Invariants
 ///
-/// `attr` and `udata` are valid, the latter of the command that runs, for all of `'a`.
+/// `attr` and `udata` are valid, the latter of the command that runs on `device`, for all of `'a`.
 pub struct RcvQpAttr<'a> {
+    pub(crate) device: *const bindings::ib_device,
     pub(crate) attr: *mut bindings::ib_qp_attr,
     pub(crate) udata: *mut bindings::ib_udata,
     mask: QpAttrMask,
@@ -31,14 +32,16 @@ impl RcvQpAttr<'_> {
     /// # Safety
     ///
     /// `attr` must be lent for writing, zero where `mask` says nothing, and `udata` the
-    /// `driver_udata` of the command that runs, both for all of the value's life.
+    /// `driver_udata` of the command that runs on `device`, both for all of the value's life.
     pub(crate) unsafe fn from_raw(
+        device: *const bindings::ib_device,
         attr: *mut bindings::ib_qp_attr,
         mask: u32,
         udata: *mut bindings::ib_udata,
     ) -> Self {
         // INVARIANT: By contract.
         Self {
+            device,
             attr,
             udata,
             mask: QpAttrMask::from_bits(mask),

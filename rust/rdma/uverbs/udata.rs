@@ -11,7 +11,11 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
-    mem::size_of, //
+    mem::size_of,
+    ops::{
+        Deref,
+        DerefMut, //
+    }, //
 };
 use kernel::{
     error::to_result,
@@ -31,38 +35,22 @@ use zerocopy::{
 /// # Invariants
 ///
 /// `raw` is the `driver_udata` of the attribute bundle of a running command.
-pub struct Udata<'a, P: Provider> {
+pub struct Payload<'a> {
     raw: &'a mut bindings::ib_udata,
-    _provider: PhantomData<P>,
 }
 
-impl<'a, P: Provider> Udata<'a, P> {
+impl Payload<'_> {
     /// Wraps what ib_core passes; `None` for null, which stands for a kernel user.
     ///
     /// # Safety
     ///
     /// `raw` must be null or the `driver_udata` of the attribute bundle of a command that runs in
-    /// the current process, on a device of provider `P`, and that goes on for all of `'a`.
+    /// the current process, and that goes on for all of the value's life.
     pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
         // SAFETY: Null or valid by contract.
         let raw = unsafe { raw.as_mut() }?;
         // INVARIANT: By contract.
-        Some(Self {
-            raw,
-            _provider: PhantomData,
-        })
-    }
-
-    /// The user context that the command runs in; `EINVAL` before there is one.
-    pub fn ucontext(&self) -> Result<&UContext<P>> {
-        // SAFETY: By the invariant the helper finds the bundle around `raw`.
-        let context = unsafe { bindings::xrdma_ib_udata_context(core::ptr::from_ref(self.raw)) };
-        if context.is_null() {
-            return Err(EINVAL);
-        }
-        // SAFETY: uverbs puts only a context there whose alloc operation succeeded, and frees it
-        // after all commands of the file (hw_destroy_rwsem).
-        Ok(unsafe { UContext::from_raw(context) })
+        Some(Self { raw })
     }
 
     /// Reads the request.
@@ -102,5 +90,62 @@ impl<'a, P: Provider> Udata<'a, P> {
     /// Tells whether there is neither a request nor room for a response.
     pub fn is_empty(&self) -> bool {
         self.raw.inlen == 0 && self.raw.outlen == 0
+    }
+}
+
+/// The [`Payload`] of a command that runs in a user context.
+///
+/// # Invariants
+///
+/// The command runs on a device of provider `P`, and is not the one that makes the context: uverbs
+/// gives that one a context whose alloc operation is still to come.
+pub struct Udata<'a, P: Provider> {
+    payload: Payload<'a>,
+    _provider: PhantomData<P>,
+}
+
+impl<P: Provider> Udata<'_, P> {
+    /// Wraps what ib_core passes; `None` for null, which stands for a kernel user.
+    ///
+    /// # Safety
+    ///
+    /// As [`Payload::from_raw`]; and the command runs on a device of provider `P` and does not make
+    /// its user context.
+    pub(crate) unsafe fn from_raw(raw: *mut bindings::ib_udata) -> Option<Self> {
+        // SAFETY: By contract.
+        let payload = unsafe { Payload::from_raw(raw) }?;
+        // INVARIANT: By contract.
+        Some(Self {
+            payload,
+            _provider: PhantomData,
+        })
+    }
+
+    /// The user context that the command runs in; `EINVAL` when there is none.
+    pub fn ucontext(&self) -> Result<&UContext<P>> {
+        let raw: *const bindings::ib_udata = &*self.payload.raw;
+        // SAFETY: By the invariant of `Payload` the helper finds the bundle around it.
+        let context = unsafe { bindings::xrdma_ib_udata_context(raw) };
+        if context.is_null() {
+            return Err(EINVAL);
+        }
+        // SAFETY: The alloc operation of the context has succeeded, since this is not the command that
+        // it is part of (invariant) and uverbs lets no other have it before. It is freed after all
+        // commands of the file (hw_destroy_rwsem).
+        Ok(unsafe { UContext::from_raw(context) })
+    }
+}
+
+impl<'a, P: Provider> Deref for Udata<'a, P> {
+    type Target = Payload<'a>;
+
+    fn deref(&self) -> &Payload<'a> {
+        &self.payload
+    }
+}
+
+impl<P: Provider> DerefMut for Udata<'_, P> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.payload
     }
 }

@@ -52,6 +52,10 @@ use crate::rnr::RnrRetry;
 use crate::status::{Fault, WcStatus};
 use crate::window::Window;
 
+/// The most READs and atomics that are outstanding: a larger
+/// [`RequesterConfig::max_rd_atomic`] counts as this.
+pub const MAX_RD_ATOMIC: u8 = 32;
+
 /// The send queue has no free slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueFull;
@@ -314,6 +318,20 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     #[inline]
     pub fn sq_psn(&self) -> Psn {
         self.assign
+    }
+
+    /// Passes `count` sequence numbers, 2^23 at most, as so many packets of
+    /// finished WRITEs do; only while no work request is in the queue.
+    #[cfg(not(kernel))]
+    pub fn skip(&mut self, count: u32) {
+        if self.state != State::Ready || self.count != 0 || self.in_flight() {
+            return;
+        }
+        self.una = self.una.add(count);
+        self.next = self.una;
+        self.max = self.una;
+        self.assign = self.una;
+        self.on_progress(count, 0);
     }
 
     /// What happened so far.

@@ -25,7 +25,7 @@ pub(crate) struct Outstanding {
 
 impl Outstanding {
     /// A power of two; a larger `max_rd_atomic` is not used to the full.
-    pub(crate) const CAPACITY: usize = 32;
+    pub(crate) const CAPACITY: usize = super::MAX_RD_ATOMIC as usize;
     const MASK: u8 = 31;
 
     pub(crate) const fn new() -> Self {

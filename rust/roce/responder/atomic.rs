@@ -55,9 +55,11 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.check_srqn(srqn, env)?;
         let original = self.do_atomic(srqn, &request, env)?;
         self.count_message();
+        let psn = self.epsn;
+        self.advance(1);
         let mut resource = Resource {
             operation: packet.opcode.operation,
-            psn: self.epsn,
+            psn,
             packets: 1,
             msn: self.msn,
             srqn,
@@ -66,7 +68,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         };
         resource.run_all();
         self.push_resource(resource);
-        self.advance(1);
         Ok(())
     }
 

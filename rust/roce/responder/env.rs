@@ -16,7 +16,14 @@ pub enum ReceiveError {
     WrongDomain,
     /// A work request was there but makes no sense. It counts as taken.
     Fault,
+    /// The queue is in error, or its completions have nowhere to go: nothing is
+    /// taken from it any more.
+    Broken,
 }
+
+/// The completion queue has overflowed: the completion is lost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CompletionLost;
 
 /// Why bytes could not be placed in the current receive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -137,6 +144,8 @@ pub enum QpEvent {
     AccessErr,
     /// An invalid request has arrived (`IB_EVENT_QP_REQ_ERR`).
     ReqErr,
+    /// The receive queue cannot go on (`IB_EVENT_QP_FATAL`).
+    Fatal,
 }
 
 /// What a responder does to the world.
@@ -146,14 +155,16 @@ pub trait ResponderEnv {
     fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError>;
 
     /// XRC requests that take no receive: whether `srqn` is an XRC SRQ of the
-    /// domain. Never [`ReceiveError::Empty`].
+    /// domain. Only what is wrong with the number counts.
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError>;
 
     /// Places `data` at byte `offset` of the current receive.
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError>;
 
-    /// The current receive has ended; there is none afterwards.
-    fn complete_receive(&mut self, completion: &RecvCompletion);
+    /// The current receive has ended; there is none afterwards. Unless that
+    /// fails, which only the completion of a success does: then the receive is
+    /// still the current one.
+    fn complete_receive(&mut self, completion: &RecvCompletion) -> Result<(), CompletionLost>;
 
     /// Whether the range may be accessed. Asked once a message, at its start;
     /// never for ranges of length 0.

@@ -228,7 +228,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 self.finish_send(wr.length, imm, invalidated, wr.solicited, env)?;
             }
             SendOp::WriteImm => {
-                self.finish_write_imm(wr.length, wr.imm, wr.solicited, env);
+                self.finish_write_imm(wr.length, wr.imm, wr.solicited, env)?;
                 self.count_message();
             }
             _ => self.count_message(),

@@ -41,8 +41,8 @@ mod write;
 
 pub use config::{Access, ResponderConfig, Service};
 pub use env::{
-    AccessKind, AtomicOp, Flush, Placement, QpEvent, ReceiveError, RecvCompletion, RecvOp,
-    RemoteAccess, ResponderEnv, ScatterError,
+    AccessKind, AtomicOp, CompletionLost, Flush, Placement, QpEvent, ReceiveError, RecvCompletion,
+    RecvOp, RemoteAccess, ResponderEnv, ScatterError,
 };
 pub use local::{LocalOutcome, LocalPlan};
 pub use read::{RemoteSlice, Response};
@@ -241,6 +241,13 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.epsn
     }
 
+    /// Passes `count` sequence numbers, 2^23 at most, as so many packets of
+    /// finished WRITEs do.
+    #[cfg(not(kernel))]
+    pub fn skip(&mut self, count: u32) {
+        self.advance(count);
+    }
+
     /// QP number of the requester that it is connected to.
     pub fn dest_qpn(&self) -> u32 {
         self.config.dest_qpn
@@ -268,11 +275,21 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         if self.receive.take().is_none() {
             return false;
         }
-        env.complete_receive(&RecvCompletion {
+        // Only that of a success can fail.
+        let _ = env.complete_receive(&RecvCompletion {
             status,
             ..RecvCompletion::default()
         });
         true
+    }
+
+    /// Why a request is not executed for want of a queue that works. The target of an XRC domain
+    /// belongs to others as well, who go on: the sender is told to wait, as for a queue that is empty.
+    fn broken(&self) -> Refused {
+        match self.config.service {
+            Service::XrcTgt => Refused::Rnr,
+            Service::Rc | Service::Uc => Refused::BROKEN,
+        }
     }
 
     /// Makes sure that there is a current receive of the right queue.
@@ -295,6 +312,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 Ok(())
             }
             Err(ReceiveError::Empty) => Err(Refused::Rnr),
+            Err(ReceiveError::Broken) => Err(self.broken()),
             Err(ReceiveError::Fault) => {
                 self.receive = Some(srqn);
                 Err(Refused::OPERATION)
@@ -338,9 +356,27 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         .map_err(|_| Refused::ACCESS)
     }
 
-    /// `count` sequence numbers were executed.
+    /// How many places before the expected number `psn` lies.
+    #[inline]
+    fn behind(&self, psn: Psn) -> u32 {
+        self.epsn.since(psn)
+    }
+
+    /// Whether `a` lies after `b`, for numbers less than a whole space behind
+    /// the expected one. Unlike [`Psn::is_after`] it also orders numbers that
+    /// are half the space apart or more.
+    #[inline]
+    fn is_later(&self, a: Psn, b: Psn) -> bool {
+        self.behind(a) < self.behind(b)
+    }
+
+    /// `count` sequence numbers, half the space at most, were executed. What is
+    /// kept with its sequence number leaves here, long before that number comes
+    /// round.
     #[inline]
     fn advance(&mut self, count: u32) {
+        self.expire_resources(count);
+        self.expire_ack(count);
         self.epsn = self.epsn.add(count);
         self.gap = Gap::None;
         self.nak_owed = None;

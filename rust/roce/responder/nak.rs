@@ -71,6 +71,16 @@ impl Refused {
         event: QpEvent::ReqErr,
         is_ours: true,
     };
+    /// The receive queue cannot be used, or what came of a receive cannot be told,
+    /// as its completion queue has overflowed. IBTA has the QP go to the error
+    /// state then (class G), and no word for the peer; this one spares it its
+    /// retries.
+    pub(super) const BROKEN: Self = Self::Nak {
+        code: NakCode::RemoteOperational,
+        status: WcStatus::LocQpOpErr,
+        event: QpEvent::Fatal,
+        is_ours: true,
+    };
     /// The receive's buffers cannot be written.
     pub(super) const PROTECTION: Self = Self::Nak {
         code: NakCode::RemoteOperational,
@@ -164,10 +174,22 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// An ACK for everything before `end` is due, at the end of the run.
     #[inline]
     pub(super) fn owe_ack(&mut self, end: Psn) {
-        if self.ack_owed.is_none_or(|owed| end.is_after(owed)) {
+        if self.ack_owed.is_none_or(|owed| self.is_later(end, owed)) {
             self.ack_owed = Some(end);
         }
         self.ack_released = false;
+    }
+
+    /// `count` sequence numbers, half the space at most, are about to be counted
+    /// as executed: drops an ACK that would be half the space or more behind
+    /// them, which no requester waits for.
+    #[inline]
+    pub(super) fn expire_ack(&mut self, count: u32) {
+        if let Some(end) = self.ack_owed {
+            if self.behind(end).saturating_add(count) >= Psn::HALF {
+                self.ack_owed = None;
+            }
+        }
     }
 
     /// The ACK that is due.
@@ -239,9 +261,10 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.state = State::Closing;
         self.message = super::Message::None;
         self.is_local_open = false;
-        // A wrong SRQ number is an event even if the message had a receive.
+        // A wrong SRQ number is an event even if the message had a receive, and so is a
+        // receive whose completion nobody can see.
         let had_receive = self.drop_receive(status, env);
-        if !had_receive || refused == Refused::SRQ {
+        if !had_receive || matches!(refused, Refused::SRQ | Refused::BROKEN) {
             env.event(event);
         }
         env.fatal();

@@ -54,9 +54,11 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.check_range(AccessKind::Read, srqn, reth.rkey, reth.va, reth.len, env)?;
         self.count_message();
         let packets = self.config.mtu.packets(reth.len);
+        let psn = self.epsn;
+        self.advance(packets);
         let mut resource = Resource {
             operation: Operation::ReadRequest,
-            psn: self.epsn,
+            psn,
             packets,
             va: reth.va,
             rkey: reth.rkey,
@@ -67,7 +69,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         };
         resource.run_all();
         self.push_resource(resource);
-        self.advance(packets);
         Ok(())
     }
 
@@ -101,7 +102,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 r.is_answered = true;
             }
         }
-        if self.ack_owed.is_some_and(|end| !psn.is_before(end)) {
+        if self.ack_owed.is_some_and(|end| !self.is_later(end, psn)) {
             // It acknowledges everything before.
             self.ack_owed = None;
         }

@@ -163,16 +163,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// after [`Self::check_resource`].
     pub(super) fn push_resource(&mut self, resource: Resource) {
         while self.resource_count != 0 && self.resource_count >= self.resource_limit() {
-            if let Some(r) = self.resources.get(self.oldest_resource as usize) {
-                if r.is_pending() {
-                    self.pending = self.pending.wrapping_sub(1);
-                }
-            }
-            if self.current_resource == Some(self.oldest_resource) {
-                self.current_resource = None;
-            }
-            self.oldest_resource = self.resource_index(1);
-            self.resource_count = self.resource_count.saturating_sub(1);
+            self.drop_oldest_resource();
         }
         let index = self.resource_index(self.resource_count);
         if let Some(r) = self.resources.get_mut(index as usize) {
@@ -184,13 +175,52 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
     }
 
+    fn drop_oldest_resource(&mut self) {
+        if let Some(r) = self.resources.get(self.oldest_resource as usize) {
+            if r.is_pending() {
+                self.pending = self.pending.wrapping_sub(1);
+            }
+        }
+        if self.current_resource == Some(self.oldest_resource) {
+            self.current_resource = None;
+        }
+        self.oldest_resource = self.resource_index(1);
+        self.resource_count = self.resource_count.saturating_sub(1);
+    }
+
+    /// `count` sequence numbers, half the space at most, are about to be counted
+    /// as executed: drops the resources that end half the space or more before
+    /// the number expected then.
+    ///
+    /// A requester has no more than half the space outstanding (IBTA 9.7), so
+    /// it will not ask for one of those again, and a request that far back is
+    /// not taken for a repeated one. As no message is longer than half the
+    /// space, what stays begins less than a whole space before the expected
+    /// number: no two resources hold the same number, and
+    /// [`Self::is_later`] orders them.
+    #[inline]
+    pub(super) fn expire_resources(&mut self, count: u32) {
+        while self.resource_count != 0 {
+            let Some(r) = self.resources.get(self.oldest_resource as usize) else {
+                return;
+            };
+            let behind = self.behind(r.psn.add(r.packets)).saturating_add(count);
+            if behind < Psn::HALF {
+                return;
+            }
+            self.drop_oldest_resource();
+        }
+    }
+
     /// Changes the resource that holds `psn`; `None` when there is none.
     pub(super) fn with_resource<T>(
         &mut self,
         psn: Psn,
         f: impl FnOnce(&mut Resource) -> Option<T>,
     ) -> Option<T> {
+        // The newest first: that is what is asked for again.
         let index = (0..self.resource_count)
+            .rev()
             .map(|rel| self.resource_index(rel))
             .find(|i| {
                 self.resources
@@ -217,7 +247,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         (0..self.resource_count)
             .filter_map(|rel| self.resources.get(self.resource_index(rel) as usize))
             .map(|r| r.psn)
-            .find(|first| first.is_after(psn))
+            .find(|first| self.is_later(*first, psn))
             .unwrap_or(self.epsn)
     }
 

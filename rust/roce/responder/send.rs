@@ -5,7 +5,10 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{Message, RecvCompletion, RecvOp, Resource, Responder, ResponderEnv, ScatterError};
+use super::{
+    CompletionLost, Message, RecvCompletion, RecvOp, Resource, Responder, ResponderEnv,
+    ScatterError,
+};
 use crate::mtu::MAX_MESSAGE;
 use crate::status::WcStatus;
 use crate::wire::Packet;
@@ -81,7 +84,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         if let Some(rkey) = invalidated {
             env.invalidate(rkey).map_err(|_| Refused::ACCESS)?;
         }
-        self.message = Message::None;
         self.complete(
             &RecvCompletion {
                 op: RecvOp::Send,
@@ -92,16 +94,26 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 solicited,
             },
             env,
-        );
+        )?;
+        self.message = Message::None;
         self.count_message();
         Ok(())
     }
 
-    /// Completes the current receive.
+    /// Completes the current receive; or leaves all as it was, so that an XRC sender
+    /// may send its last packet again.
     #[inline]
-    pub(super) fn complete<E: ResponderEnv>(&mut self, completion: &RecvCompletion, env: &mut E) {
-        if self.receive.take().is_some() {
-            env.complete_receive(completion);
+    pub(super) fn complete<E: ResponderEnv>(
+        &mut self,
+        completion: &RecvCompletion,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        if self.receive.is_some() {
+            if let Err(CompletionLost) = env.complete_receive(completion) {
+                return Err(self.broken());
+            }
+            self.receive = None;
         }
+        Ok(())
     }
 }

@@ -66,7 +66,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             if let Some(imm) = packet.immdt {
                 // Should there be none, the packet comes again, data included.
                 self.take_receive(srqn, env)?;
-                self.finish_write_imm(total, imm.raw, packet.bth.solicited, env);
+                self.finish_write_imm(total, imm.raw, packet.bth.solicited, env)?;
             }
             self.message = Message::None;
             self.count_message();
@@ -90,7 +90,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         imm: u32,
         solicited: bool,
         env: &mut E,
-    ) {
+    ) -> Result<(), Refused> {
         self.complete(
             &RecvCompletion {
                 op: RecvOp::WriteImm,
@@ -101,6 +101,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 solicited,
             },
             env,
-        );
+        )
     }
 }

@@ -8,6 +8,10 @@
 //! each message once, whole, in order; the memory as if the requests had been
 //! executed one after the other; each completion once, in order; and silence
 //! afterwards.
+//!
+//! Sequence numbers begin near the end of their space, or of its first half.
+//! Several times a run both sides come to rest and then skip so many numbers
+//! that the space comes round, as after a long time without trouble.
 
 #![allow(dead_code)]
 

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use roce::requester::{Requester, RequesterEnv, SendCompletion, Wqe};
 use roce::responder::{
-    AccessKind, AtomicOp, Flush, QpEvent, ReceiveError, RecvCompletion, RecvOp, RemoteAccess,
-    Resource, Responder, ResponderEnv, ScatterError,
+    AccessKind, AtomicOp, CompletionLost, Flush, QpEvent, ReceiveError, RecvCompletion, RecvOp,
+    RemoteAccess, Resource, Responder, ResponderEnv, ScatterError,
 };
 use roce::status::{Fault, WcStatus};
 use roce::wire::HeaderBuf;
@@ -93,6 +93,10 @@ pub struct Trouble {
     pub domain: bool,
     /// Memory has gone since it was checked.
     pub write: bool,
+    /// The receive queue is broken.
+    pub broken: bool,
+    /// The completion queue is full.
+    pub overrun: bool,
 }
 
 impl RecvSide {
@@ -145,6 +149,9 @@ impl ResponderEnv for RecvSide {
         if trouble.domain {
             return Err(ReceiveError::WrongDomain);
         }
+        if trouble.broken {
+            return Err(ReceiveError::Broken);
+        }
         queue.pop_front().ok_or(ReceiveError::Empty)?;
         self.taken += 1;
         self.current = Some((srqn, Vec::new()));
@@ -176,7 +183,10 @@ impl ResponderEnv for RecvSide {
         Ok(())
     }
 
-    fn complete_receive(&mut self, c: &RecvCompletion) {
+    fn complete_receive(&mut self, c: &RecvCompletion) -> Result<(), CompletionLost> {
+        if self.trouble.overrun && c.status == WcStatus::Success {
+            return Err(CompletionLost);
+        }
         let (srqn, mut data) = self.current.take().expect("no current receive");
         // UC: behind the message there may be remains of a broken one.
         data.truncate(match c.op {
@@ -185,7 +195,7 @@ impl ResponderEnv for RecvSide {
         });
         if c.status != WcStatus::Success {
             self.errors.push(*c);
-            return;
+            return Ok(());
         }
         self.received.push(Received {
             srqn,
@@ -196,6 +206,7 @@ impl ResponderEnv for RecvSide {
             invalidated: c.invalidated,
             solicited: c.solicited,
         });
+        Ok(())
     }
 
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {

@@ -6,7 +6,7 @@ mod verdict;
 
 use roce::mtu::Mtu;
 use roce::psn::Psn;
-use roce::requester::{self, LocalError, LocalOk, RequesterConfig};
+use roce::requester::{self, LocalError, LocalMessage, LocalOk, RequesterConfig, SendOp, SendWr};
 use roce::responder::{self, Access, LocalOutcome, LocalPlan, ResponderConfig, ResponderEnv};
 use roce::wire::Packet;
 
@@ -45,11 +45,16 @@ pub struct Report {
     pub local_messages: u64,
     pub virtual_ns: u64,
     pub failures: u64,
+    /// How often the sequence numbers went half way round or more at once.
+    pub jumps: u64,
 }
 
 /// Longer runs have gone wrong.
 const MAX_VIRTUAL_NS: u64 = 4_000_000_000_000;
 const MAX_STEPS: u64 = 20_000_000;
+
+const SPACE: u64 = 1 << 24;
+const HALF: u64 = 1 << 23;
 
 struct Sim {
     scenario: Scenario,
@@ -59,6 +64,10 @@ struct Sim {
     network: Network,
     report: Report,
     rnr_code: u8,
+    /// Nothing is posted until all is done, and then the sequence numbers jump.
+    is_pausing: bool,
+    /// The next such pause comes after so many work requests, of both sides.
+    next_pause: usize,
 }
 
 /// Runs `scenario` with `seed`; panics with a description when an invariant
@@ -90,10 +99,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Report {
         ));
     }
     let rd = [rng.range(1, 20) as u8, rng.range(1, 20) as u8];
-    let psn = [
-        Psn::new(rng.pick(&[0, 0xff_fff0, 0x7f_fff0, rng_psn(seed)])),
-        Psn::new(rng.next() as u32),
-    ];
+    let psn = [first_psn(&mut rng), first_psn(&mut rng)];
     let mut nodes = Vec::new();
     for side in 0..2 {
         let depth = rng.range(1, 64) as usize;
@@ -107,6 +113,7 @@ pub fn run(scenario: &Scenario, seed: u64) -> Report {
     let nodes: [Node; 2] = nodes.try_into().ok().unwrap();
     let network = Network::new(scenario.faults, rng.range(1_000, 50_000), Rng::new(!seed));
     let rnr_code = rng.range(1, 14) as u8;
+    let next_pause = rng.range(1, 60) as usize;
     let mut sim = Sim {
         scenario: *scenario,
         rng,
@@ -115,6 +122,8 @@ pub fn run(scenario: &Scenario, seed: u64) -> Report {
         network,
         report: Report::default(),
         rnr_code,
+        is_pausing: false,
+        next_pause,
     };
     for side in 0..2 {
         sim.configure(side, mtu, rd, psn);
@@ -133,8 +142,15 @@ pub fn run(scenario: &Scenario, seed: u64) -> Report {
     sim.report
 }
 
-fn rng_psn(seed: u64) -> u32 {
-    seed as u32 & 0xff_ffff
+/// Mostly shortly before the end of the sequence space, or of its first half.
+fn first_psn(rng: &mut Rng) -> Psn {
+    let near = rng.below(300) as u32;
+    Psn::new(match rng.below(8) {
+        0 => near,
+        1 => rng.next() as u32,
+        2..=4 => (HALF as u32).wrapping_sub(near),
+        _ => (SPACE as u32).wrapping_sub(near),
+    })
 }
 
 impl Sim {
@@ -179,9 +195,12 @@ impl Sim {
             for side in 0..2 {
                 self.post_receives(side);
                 let max = self.rng.range(0, 20) as usize;
-                self.nodes[side].post_sends(max);
+                if !self.is_pausing {
+                    self.nodes[side].post_sends(max);
+                }
                 self.pump(side);
             }
+            self.pause();
             if self.scenario.is_disaster {
                 self.fail();
             }
@@ -228,6 +247,65 @@ impl Sim {
         }
     }
 
+    /// Now and then lets both sides finish what they have, and the network deliver it. Then so many
+    /// packets pass without trouble that the sequence numbers come round, once or several times.
+    fn pause(&mut self) {
+        let posted: usize = self.nodes.iter().map(|n| n.send.posted).sum();
+        self.is_pausing |= posted >= self.next_pause;
+        if !self.is_pausing || !self.is_quiet() {
+            return;
+        }
+        self.is_pausing = false;
+        self.next_pause = posted + self.rng.range(5, 60) as usize;
+        self.report.jumps += 1;
+        let near = self.rng.below(200);
+        let count = match self.rng.below(4) {
+            // Numbers come again that were just used.
+            0 => SPACE - near,
+            // What was before them is after them.
+            1 => HALF - 100 + near,
+            2 => HALF + self.rng.below(HALF),
+            _ => self.rng.below(3 * SPACE),
+        };
+        for side in 0..2 {
+            let mut left = count;
+            while left != 0 {
+                let most = left.min(HALF);
+                let part = self.rng.range(1, most);
+                let step = self.rng.pick(&[most, part]);
+                self.pass(side, step as u32);
+                left -= step;
+            }
+        }
+    }
+
+    /// `count` packets of `side` pass.
+    fn pass(&mut self, side: usize, count: u32) {
+        let [a, b] = &mut self.nodes;
+        let (from, to) = if side == 0 { (a, b) } else { (b, a) };
+        let message = LocalMessage {
+            slot: 0,
+            wr: SendWr {
+                op: SendOp::Write,
+                srqn: 0x80_0000,
+                ..SendWr::default()
+            },
+            psn: from.requester.sq_psn(),
+            packets: count,
+        };
+        from.requester.skip(count);
+        if self.scenario.is_local && self.rng.below(2) == 0 {
+            let plan = to.responder.local_request(&message, self.now, &mut to.recv);
+            if plan.is_ok() {
+                to.responder
+                    .local_finish(&message, LocalOutcome::Done, self.now, &mut to.recv)
+                    .expect("refused at its end");
+            }
+        } else {
+            to.responder.skip(count);
+        }
+    }
+
     fn is_busy(&self) -> bool {
         self.nodes.iter().any(|n| {
             n.send.posted < n.send.work.len() && n.requester.room() != 0
@@ -236,10 +314,17 @@ impl Sim {
     }
 
     fn is_over(&self) -> bool {
+        self.is_quiet()
+            && self
+                .nodes
+                .iter()
+                .all(|n| n.send.posted == n.send.work.len())
+    }
+
+    fn is_quiet(&self) -> bool {
         self.network.is_empty()
             && self.nodes.iter().all(|n| {
-                n.send.posted == n.send.work.len()
-                    && n.requester.outstanding() == 0
+                n.requester.outstanding() == 0
                     && !n.responder.has_response()
                     && n.recv.replies.is_empty()
             })

@@ -34,11 +34,13 @@ fn runs(name: &str, scenario: &Scenario, default: u64) -> Report {
                 sum.local_messages += r.local_messages;
                 sum.virtual_ns += r.virtual_ns;
                 sum.failures += r.failures;
+                sum.jumps += r.jumps;
             }
             Err(_) => panic!("replay: ROCE_SIM_SEED={seed} cargo test --test sim {name}"),
         }
     }
     println!("{name}: {sum:?}");
+    assert!(sum.jumps != 0, "sequence numbers never came round");
     sum
 }
 

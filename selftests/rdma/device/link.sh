@@ -111,12 +111,33 @@ rxe_there() {
 	fails_with 'Address already in use' add_link h2 x2 e2 || return 1
 	rdma link del y1 && until_true 10 gone y1 && add_link h2 x2 e2 && rdma link del x2
 }
+# The net device goes to another namespace while its device is made: none is left behind.
+moves_meanwhile() {
+	local i rounds=20 mover
+	[ -z "$SELFTEST_DEBUG" ] || rounds=5
+	ip -n h1 link add d4 type dummy || return 1
+	nap
+	for ((i = 0; i < rounds; i++)); do
+		# It is there already when the time comes.
+		exec {mover}> >(exec ip -n h1 -batch -)
+		nap
+		in_host h1 rdma link add y4 type "$TYPE" netdev d4 2>/dev/null &
+		read -rt "$(printf '0.%03d' $((5 + 60 * i / rounds)))" -u "$nap_fd"
+		echo link set d4 netns h2 >&"$mover"
+		exec {mover}>&-
+		wait $!
+		until_true 10 ip -n h2 link show d4 >/dev/null 2>&1 || return 1
+		until_true 10 gone y4 || { echo "round $i: the device stays without its net device"; return 1; }
+		ip -n h2 link set d4 netns h1 || return 1
+	done
+	ip -n h1 link del d4
+}
 netns_del() {
 	# The device goes with the namespace that its net device is in.
 	ip netns del h1 && until_true 20 gone x1
 }
 
-plan 18
+plan 19
 hosts_net || die "no namespaces"
 check autoload-by-type autoload
 check shown shown
@@ -141,6 +162,11 @@ if [ "$TYPE" = rxe ]; then
 	skip port-taken-by-rxe "this is rxe"
 else
 	check port-taken-by-rxe rxe_there
+fi
+if [ "$TYPE" = rxe ]; then
+	skip netdev-moves-meanwhile "rxe's devices stay"
+else
+	check netdev-moves-meanwhile moves_meanwhile
 fi
 check netns-del netns_del
 finish

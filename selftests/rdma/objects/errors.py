@@ -140,6 +140,7 @@ def qp_states_and_query():
     node = Node('x1')
     one, two = rc(node), rc(node)
     expect_eq(one.qp_state, QPS.IBV_QPS_RESET, 'state')
+    node.sl, node.traffic_class, node.flow_label = 5, 0x2b, 0xfedcb
     attr = attributes(node, node, two.qp_num, psn=0x1234, peer_psn=0x4321, timeout=13, retry=5, rnr_retry=4,
                       rnr_timer=9, rd_atomic=4, access=LOCAL | int(ACC.IBV_ACCESS_REMOTE_READ))
     one.to_rts(attr)
@@ -153,6 +154,7 @@ def qp_states_and_query():
     expect(not got.qp_access_flags & int(ACC.IBV_ACCESS_REMOTE_WRITE), 'access flags')
     expect_eq(got.ah_attr.sgid_index, node.gid_index, 'sgid_index')
     expect_eq(str(got.ah_attr.dgid), str(node.gid), 'dgid')
+    expect_eq((got.ah_attr.sl, got.ah_attr.traffic_class, got.ah_attr.flow_label), (5, 0x2b, 0xfedcb), 'marks')
     err = QPAttr(qp_state=QPS.IBV_QPS_ERR)
     one.modify(err, MASK.IBV_QP_STATE)
     expect_eq(one.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_ERR, 'state')

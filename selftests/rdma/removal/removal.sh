@@ -9,6 +9,7 @@
 busy=$SELFTEST_BIN/selftest-busy
 log=$(mktemp)
 module=$(module_of "$TYPE")
+modules=/usr/local/lib/selftests
 
 says() { grep -q "^$1" "$log"; }
 
@@ -50,6 +51,45 @@ killed() {
 	wait $pid
 	until_true 20 no_user_qps && in_host h1 rdma link del x1 && gone x1
 }
+no_netdev() { ! ip link show "$1" >/dev/null 2>&1; }
+# Packets to the silent host go by IPsec: its routes count their uses in their namespace, which
+# most of IPv6 do not. The debug kernel has none.
+by_ipsec() {
+	[ -z "$SELFTEST_DEBUG" ] || return 0
+	ip -n h3 xfrm state add src fd09::1 dst fd09::2 proto esp spi 1 mode transport \
+		enc 'ecb(cipher_null)' '' &&
+		ip -n h3 xfrm policy add src fd09::1 dst fd09::2 proto udp dport 4791 dir out \
+			tmpl src fd09::1 dst fd09::2 proto esp mode transport
+}
+# A net device like hardware is moved out of its namespace at the end of that, which
+# therefore does not wait for the RDMA device.
+outlived() {
+	local kmod=/sys/module/selftest_nic/parameters go=/tmp/outlived.$$ parent ok=
+	hosts_clean && insmod /usr/local/lib/selftests/selftest_nic.ko && mkfifo $go &&
+		ip netns add h3 && ip link set nic0 netns h3 &&
+		ip link add d1 netns h3 type veth peer name d2 netns $$ &&
+		in_host h3 sh -ec "echo 0 >/proc/sys/net/ipv6/conf/nic0/accept_dad
+			ip link set lo up
+			ip link set nic0 up
+			ip addr add fd09::1/64 dev nic0 nodad
+			ip neigh add fd09::2 lladdr 02:00:00:00:00:02 dev nic0" &&
+		by_ipsec && add_link h3 x3 nic0 && wait_gid x3 fd09::1 || return 1
+	: >"$log"
+	timeout -k 5 $((60 * SELFTEST_SLOW)) "$SELFTEST_BIN/selftest-outlived" \
+		x3 "$(gid_index x3 fd09::1)" fd09::2 <>$go >"$log" 2>&1 &
+	pid=$!
+	# d2 goes with its namespace, some time before that has ended.
+	until_true 30 says ready && ip netns del h3 && until_true 20 no_netdev d2 &&
+		echo >$kmod/barrier && parent=$(cat /sys/class/infiniband/x3/parent) &&
+		ip link set "$parent" up && ip addr add 239.77.0.1/32 dev "$parent" autojoin &&
+		ok=1
+	echo >$go
+	rm -f $go
+	ended && [ -n "$ok" ] && until_true 20 gone x3 || return 1
+	# The queue pair was in a group of that name, in the other namespace.
+	ip maddr show dev "$parent" | grep -q 239.77.0.1 || { echo "another's group is left"; return 1; }
+	rmmod selftest_nic
+}
 link_down_up() {
 	fresh_hosts && start x1 x2 || return 1
 	ip -n h1 link set e1 down && ip -n h1 link set e1 up || return 1
@@ -76,6 +116,44 @@ load_round() {
 	{ kill $pid && wait $pid; } 2>/dev/null
 	modprobe "$module"
 }
+# endless COMMAND...: takes the device away, or what it stands on, from 8 processes of 4
+# threads each and a kernel user, none of which stops posting before. Each wait is for an
+# event; the time limit of the whole test ends one that does not come.
+endless() {
+	local kind i n=0 pids=() logs rc=0
+	logs=$(mktemp -d)
+	fresh_hosts && insmod $modules/selftest_kendless.ko device=x1 \
+		gid_index="$(gid_index x1 10.7.0.1)" || return 1
+	for kind in "ud x1 x2" "rc x1 x1" "rc x1 x2" "xrc x1 x2"; do
+		set_args $kind
+		for i in 1 2; do
+			"$SELFTEST_BIN/selftest-endless" "${args[@]}" >"$logs/$((n += 1))" 2>&1 &
+			pids+=($!)
+		done
+	done
+	for ((i = 1; i <= n; i++)); do
+		until grep -q ready "$logs/$i"; do
+			kill -0 "${pids[i - 1]}" || { rc=1; break; }
+			nap
+		done
+	done
+	"$@" || rc=1
+	for ((i = 1; i <= n; i++)); do
+		wait "${pids[i - 1]}" && grep -q closed "$logs/$i" || rc=1
+	done
+	[ $rc = 0 ] || tail "$logs"/*
+	rm -r "$logs"
+	rmmod selftest_kendless && return $rc
+}
+# set_args KIND DEVICE PEER-DEVICE: the arguments of selftest-endless.
+set_args() {
+	args=("$1" "$2" "$(gid_index "$2" 10.7.0."${2#x}")" "$3" "$(gid_index "$3" 10.7.0."${3#x}")")
+}
+until_gone() { until gone "$1"; do nap; done; }
+take_link() { in_host h1 rdma link del x1 && gone x1; }
+take_netdev() { ip -n h1 link del e1 && until_gone x1; }
+take_netns() { ip netns del h1 && until_gone x1; }
+take_module() { rmmod "$module" && gone x1 && gone x2 && modprobe "$module"; }
 # Nothing of what came and went with the module is left: the bound is an eighth of
 # what is lost if each round loses the smallest ring of selftest-rings. On the debug
 # kernel kmemleak says it; what KASAN keeps back for a while would count.
@@ -95,12 +173,17 @@ load_loop() {
 }
 
 load_module
-plan 13
+plan 18
 check_stock "link del under local traffic" link_del x1
 check_stock "link del under traffic on the wire" link_del x1 x2
 check "ip link del under local traffic" netdev_del x1
 check_stock "ip link del under traffic on the wire" netdev_del x1 x2
 check "ip netns del under traffic" netns_del x1 x2
+if [ "$TYPE" = rxe ]; then
+	skip "a namespace ends before its device" "it is about routes of xroce"
+else
+	check "a namespace ends before its device" outlived
+fi
 check_stock "rmmod under local traffic" module_out x1
 check_stock "rmmod under traffic on the wire" module_out x1 x2
 if [ "$TYPE" = rxe ]; then
@@ -113,6 +196,16 @@ fi
 check "kill -9 under traffic" killed x1 x2
 check "net device down and up under traffic" link_down_up
 check "link del and add at once" again_at_once
+if [ "$TYPE" = rxe ]; then
+	for way in "rdma link del" "ip link del" "ip netns del" rmmod; do
+		skip "$way under endless posting" "rings of its own"
+	done
+else
+	check_stock "rdma link del under endless posting" endless take_link
+	check "ip link del under endless posting" endless take_netdev
+	check_stock "ip netns del under endless posting" endless take_netns
+	check "rmmod under endless posting" endless take_module
+fi
 check "load, use, unload" load_loop
 hosts_clean
 rm -f "$log"

@@ -43,9 +43,14 @@ def main():
                 case(fn.__name__, fn)
             if net.TYPE != 'rxe':
                 case('sqd_quietly', failures.sqd_quietly)
+                case('receives_overflow', failures.receives_overflow)
             if kind == 'rc':
                 case('fewer_reads_in_sqd', failures.fewer_reads_in_sqd)
         if net.TYPE != 'rxe':
+            for kind in ('uc', 'ud'):
+                for fn in (failures.cq_overflow, failures.receives_overflow):
+                    ktap.add(f'{place}-{kind}-{fn.__name__}', lambda p=place, k=kind, f=fn: f(k, p),
+                             debug=place == 'wire')
             for how in ('unknown', 'foreign', 'basic'):
                 ktap.add(f'{place}-xrc-srqn-{how}', lambda p=place, h=how: failures.xrc_number(p, h))
             ktap.add(f'{place}-xrc-srqn-write', lambda p=place: failures.xrc_number_write(p))

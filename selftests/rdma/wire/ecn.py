@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug=long
-"""ECN: connections that have a window send as ECN capable; marked packets are
-answered with congestion notification packets, and these slow their sender down.
+"""How packets are marked. ECN: connections that have a window send as ECN capable; marked
+packets are answered with congestion notification packets, and these slow their sender
+down. Traffic classes, service levels and source ports are those that were asked for.
 
 How often a sender asks for acknowledgements shows how small its window is."""
 import os
@@ -21,6 +22,10 @@ from ktap import expect, expect_eq
 from tap import Tap
 
 CNP, ECT0, CE = 0x81, 2, 3
+# The type of service that has a priority: IPTOS_LOWDELAY, TC_PRIO_INTERACTIVE.
+LOW_DELAY, INTERACTIVE = 0x10, 6
+# What ConnectX gives notifications: DSCP 48.
+CNP_TOS = 48 << 2
 WRITES = range(0x06, 0x0c)
 MARKED, SENT, HANDLED = 'np_ecn_marked_roce_packets', 'np_cnp_sent', 'rp_cnp_handled'
 
@@ -32,7 +37,8 @@ class Packet:
         v6 = frame[12:14] == b'\x86\xdd'
         ip = frame[14:]
         self.out = outgoing
-        self.ecn = (ip[1] >> 4 if v6 else ip[1]) & 3
+        self.tos = (ip[0] << 4 | ip[1] >> 4) & 0xff if v6 else ip[1]
+        self.ecn = self.tos & 3
         self.udp = ip[40:] if v6 else ip[20:]
         self.opcode, _, _, qpn, psn = struct.unpack('!BBHII', self.udp[8:20])
         self.becn, self.qpn = bool(qpn & 1 << 30), qpn & 0xffffff
@@ -88,6 +94,7 @@ def handled(rise, dev, count):
 
 def writes(kind, version):
     """x2 writes to x1: unmarked, marked, unmarked again."""
+    traffic.node('x1', version).traffic_class = 0x28
     conn = patient(kind, 'x2', 'x1', version)
     length = 3 << 20
     traffic.write(conn, length)
@@ -111,6 +118,9 @@ def writes(kind, version):
     expect(notices, 'no notification')
     expect_eq({(p.out, p.ecn, p.becn, p.qpn, len(p.udp)) for p in notices},
               {(True, 0, True, conn.send_qp.qp_num, 8 + 28 + 4)}, 'notifications')
+    # Theirs is a traffic class of their own, whatever the answers between them have.
+    expect_eq({p.tos for p in notices}, {CNP_TOS}, 'traffic class of notifications')
+    expect_eq({p.tos for p in during if p.out and p.opcode != CNP}, {0x28 | ECT0}, 'traffic class of answers')
     # Not more often than every 50 us.
     expect(len(notices) <= seconds / 50e-6 + 1, f'{len(notices)} notifications in {seconds} s')
     expect_eq(rise('x1', SENT), len(notices), 'notifications sent')
@@ -158,6 +168,99 @@ def not_capable():
     conn.close()
 
 
+def sent(conn, tap, count=1):
+    """The packets of so many messages of a connection, as x1 sent them."""
+    src, dst = conn.a.mr(64), conn.b.mr(128)
+    for _ in range(count):
+        conn.post_recv(verbs.recv_wr([verbs.sge(dst)]))
+        conn.post(conn.send_wr(verbs.WR.IBV_WR_SEND, [verbs.sge(src)]))
+        verbs.ok(verbs.poll(conn.send_cq))
+        verbs.ok(verbs.poll(conn.recv_cq))
+    return [roce.Packet(f) for f, out in tap.frames() if out and roce.is_roce(f) and roce.Packet(f).qpn == conn.recv_qpn]
+
+
+def pcp(packet):
+    """The priority in the VLAN tag."""
+    return packet.frame[14] >> 5
+
+
+KINDS = {'rc': verbs.Rc, 'xrc': verbs.Xrc, 'uc': verbs.Uc, 'ud': verbs.Ud}
+
+
+def ways(dev='x1', peer='x2', **change):
+    """Ends of a connection, the first with attributes of its way."""
+    a, b = verbs.Node(dev), verbs.Node(peer)
+    for name, value in change.items():
+        setattr(a, name, value)
+    return a, b
+
+
+def whose_ecn():
+    """All of the traffic class is the user's but for its ECN bits."""
+    tap = Tap()
+    for kind, ecn in (('rc', ECT0), ('xrc', ECT0), ('uc', 0), ('ud', 0)):
+        for bits in range(4):
+            conn = KINDS[kind](*ways(traffic_class=0x54 | bits))
+            expect_eq({p.ip[1] for p in sent(conn, tap)}, {0x54 | ecn}, f'TOS of {kind}, {bits}')
+            if kind != 'ud':
+                expect_eq(conn.send_qp.query(verbs.MASK.IBV_QP_AV)[0].ah_attr.traffic_class, 0x54 | bits, 'query')
+            conn.close()
+    tap.close()
+
+
+def source_port(flow_label, local, remote):
+    """rdma_get_udp_sport() of ib_verbs.h."""
+    if not flow_label:
+        flow_label = local * remote
+        flow_label ^= flow_label >> 20
+        flow_label ^= flow_label >> 40
+    return 0xc000 | (flow_label ^ (flow_label & 0xfc000) >> 14) & 0x3fff
+
+
+def source_ports():
+    """A flow label is the source port, of datagrams, too; without one it follows from both QP numbers, so that datagrams
+    of different queue pairs may take different ways."""
+    tap, seen = Tap(), set()
+    for label in (0, 0x12345, 0):
+        for kind in ('rc', 'ud'):
+            conn = KINDS[kind](*ways(flow_label=label))
+            port = source_port(label, conn.send_qp.qp_num, conn.recv_qpn)
+            expect_eq({p.sport for p in sent(conn, tap, 2)}, {port}, f'source port of {kind}, label {label:#x}')
+            seen.add(port)
+            if kind == 'ud' and not label:
+                # Another peer by the same address handle.
+                other = verbs.Ud(conn.a, conn.b)
+                ah, other.ah = other.ah, conn.ah
+                port = source_port(0, other.send_qp.qp_num, other.recv_qpn)
+                expect_eq({p.sport for p in sent(other, tap)}, {port}, 'source port of the other')
+                other.ah = ah
+                other.close()
+            conn.close()
+    expect(len(seen) > 2, f'all have {seen}')
+    tap.close()
+
+
+def service_levels():
+    """A service level is the priority in the VLAN tag, by the interface's map. One that the connection manager made
+    from the type of service by that map means what the map makes of that."""
+    net.vlans_up()
+    net.sh(f'ip -n h1 link set v1 type vlan egress 3:3 5:5 7:7 {INTERACTIVE}:2')
+    tap = Tap()
+    here, there = net.PLACES['vlan-ipv4']
+    for sl, tos, wanted in ((0, 0, 0), (3, 0, 3), (5, LOW_DELAY, 5), (7, 0, 7), (0, LOW_DELAY, 2), (2, LOW_DELAY, 2),
+                            (13, 0, 5)):
+        for kind in ('rc', 'ud'):
+            a, b = verbs.Node('x1', here), verbs.Node('x2', there)
+            a.sl, a.traffic_class = sl, tos
+            conn = KINDS[kind](a, b)
+            packets = sent(conn, tap)
+            expect_eq({(p.vlan, pcp(p)) for p in packets}, {(net.VLAN, wanted)}, f'tag of {kind}, level {sl}, TOS {tos}')
+            if kind == 'rc':
+                expect_eq(conn.send_qp.query(verbs.MASK.IBV_QP_AV)[0].ah_attr.sl, sl, 'query')
+            conn.close()
+    tap.close()
+
+
 def forged():
     """Notifications from elsewhere, or of no use, change nothing."""
     conn = traffic.connect('rc', 'x2', 'x1', 4)
@@ -196,4 +299,6 @@ ktap.add('rc-reads', lambda: reads('rc'))
 ktap.add('xrc-reads', lambda: reads('xrc'))
 ktap.add('uc-not-capable', not_capable)
 ktap.add('forged', forged)
+for fn in (whose_ecn, source_ports, service_levels):
+    ktap.add(fn.__name__, fn)
 ktap.main(setup, net.clean)

@@ -3,18 +3,23 @@
 # selftest: timeout=180 debug
 """Packets that a sound peer would not send: what is wrong with them is counted
 or answered as IBTA says, nothing is written, and the device goes on."""
+import errno
 import json
 import os
 import random
+import struct
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
 
+import guard
 import ktap
 import net
 import verbs
 import wire
+from guard import Guarded
 from ktap import case, expect, expect_eq
 from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
+from pyverbs.mr import MR
 from pyverbs.pd import PD
 from verbs import (ACC, ALL, QP, QPS, QPT, WCS, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge,
                    status_name)
@@ -193,6 +198,53 @@ class Datagrams:
 
     def close(self):
         self.node.close()
+
+
+class Busy:
+    """A target that waits for memory, which nobody provides, for seconds."""
+
+    def __init__(self, xrc):
+        self.guarded = Guarded(1)
+        self.target = Target(xrc)
+        self.node = self.target.node
+        self.mr = MR(self.node.pd, self.guarded.size, ALL | ACC.IBV_ACCESS_ON_DEMAND, self.guarded.address)
+
+    def occupy(self):
+        """The first request of the ghost has the responder wait."""
+        with Counted(1, 'rcvd_pkts'):
+            self.target.write(0, va=self.guarded.address, rkey=self.mr.rkey)
+
+    def is_busy(self):
+        """Nothing was answered yet."""
+        return not link.answers(GHOST)
+
+    def close(self):
+        self.mr.close()
+        self.target.close()
+
+
+class BusyDatagrams(Datagrams):
+    """A UD queue pair that waits for the memory of its receive, which nobody provides, for seconds."""
+
+    def __init__(self):
+        super().__init__()
+        self.guarded = Guarded(2)
+        self.slow = MR(self.node.pd, self.guarded.size, ALL | ACC.IBV_ACCESS_ON_DEMAND, self.guarded.address)
+        self.qp.post_recv(recv_wr([sge(self.slow, self.guarded.size)]))
+
+    def occupy(self):
+        """A datagram for the receive."""
+        self.send()
+
+    def is_busy(self):
+        """It still waits."""
+        return not self.node.cq.poll()[0]
+
+    def flood(self, count, qpn=None):
+        """As many datagrams, the largest there are, for a queue pair."""
+        packet = bth(UD | SEND_ONLY, qpn or self.qp.qp_num, PSN, ack=False) + deth(QKEY, GHOST) + bytes(LARGE)
+        with Counted(count, 'rcvd_pkts'):
+            link.repeat(packet, count)
 
 
 class Counted:
@@ -657,17 +709,44 @@ def datagram_beyond_mtu():
 
 @case
 def datagram_beyond_receive():
-    """The receive completes with an error; the next is as good as ever."""
+    """Dropped without a word (IBTA C9-92), and the receive is for the next; that of QP 1 as well."""
     d = Datagrams()
     for room, length in ((GRH + 60, 64), (GRH, 4), (GRH - 4, 0), (4, 64)):
         d.post(room)
-        d.send(b'x' * length)
-        d.got(b'', WCS.IBV_WC_LOC_LEN_ERR)
-        expect_eq(get(d.mr, 4096 - room, room), bytes(4096 - room), 'memory behind the receive')
-        d.post()
-        d.send(b'good')
-        d.got(b'good')
+        with Counted(2, 'rcvd_dropped'):
+            d.send(b'x' * length)
+            d.send(b'x' * (length + 900))
+        verbs.nothing(d.node.cq)
+        expect_eq(get(d.mr, 4096), bytes(4096), 'memory')
+        # What is held goes with the next that fits, or is flushed.
+        if room > GRH:
+            d.send(b'good')
+            d.got(b'good')
+        else:
+            d.qp.modify(QPAttr(qp_state=QPS.IBV_QPS_ERR), MASK.IBV_QP_STATE)
+            d.got(b'', WCS.IBV_WC_WR_FLUSH_ERR)
+            d.close()
+            d = Datagrams()
         verbs.put(d.mr, bytes(4096))
+    d.close()
+    # More than QP 1 has receives.
+    with Counted(600, 'rcvd_dropped'):
+        for _ in range(600):
+            link.raw(bth(UD | SEND_ONLY, 1, PSN, ack=False) + deth(0x80010000, 1) + bytes(512))
+
+
+@case
+def datagram_with_bad_receive_key():
+    """A fault of the receiver's own: its queue pair ends, and the completion says why."""
+    d = Datagrams()
+    d.qp.post_recv(recv_wr([verbs.SGE(d.mr.buf, 4096, d.mr.lkey ^ 0xff)]))
+    d.post()
+    d.send()
+    first, second = verbs.poll(d.node.cq, 2)
+    expect_eq([status_name(w.status) for w in (first, second)],
+              [WCS.IBV_WC_LOC_PROT_ERR.name, WCS.IBV_WC_WR_FLUSH_ERR.name], 'statuses')
+    expect_eq(d.qp.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_ERR, 'state')
+    expect_eq(d.node.events(), [], 'events')
     d.close()
 
 
@@ -680,6 +759,84 @@ def datagram_without_receive():
     d.post()
     d.alive()
     d.close()
+
+
+@both
+def others_take_no_room(xrc):
+    """Packets with wrong addresses do not wait until somebody looks at them: they are dropped at once,
+    though the receive side is busy."""
+    t = Busy(xrc)
+    t.occupy()
+    with Counted(3, 'rcvd_unknown_qp'), Counted(0, 'rcvd_pkts'):
+        for src in ('10.7.0.77', '10.8.0.2', '10.7.0.77'):
+            t.target.write(1, src=src)
+    expect(t.is_busy(), 'busy all the time')
+    t.close()
+
+
+def jumbo(mtu):
+    """The largest packets that there are pass the link, for which the kernel takes 8 KiB each and more."""
+    for n in (1, 2):
+        net.sh(f'ip link set e{n} mtu {mtu}', host=f'h{n}')
+
+
+LARGE = 4096
+# A page with an sk_buff's own part behind it; the memory of each is twice as much, and its sk_buff.
+TRUESIZE = 8192
+
+
+@case
+def backlog_bytes():
+    """Packets that wait for a busy queue pair take 8 MiB at most, though 1024 may wait."""
+    jumbo(9000)
+    d = BusyDatagrams()
+    d.occupy()
+    before = net.counters('x1')['rcvd_dropped']
+    d.flood(1200)
+    accepted = 1200 - (net.counters('x1')['rcvd_dropped'] - before)
+    expect(d.is_busy(), 'busy all the time')
+    expect((8 << 20) // (TRUESIZE + 1024) <= accepted < 1024, f'{accepted} accepted')
+    d.close()
+    jumbo(1500)
+
+
+@case
+def backlog_share():
+    """A process whose queue pairs are flooded, all busy, leaves room to another: it gets no more than
+    half of what waiting packets may take, a sixty-fourth of the memory."""
+    jumbo(9000)
+    limit = max(os.sysconf('SC_PHYS_PAGES') * 4096 // 64, 16 << 20)
+    queues = limit // (8 << 20) + 1
+    to_child, from_child = os.pipe(), os.pipe()
+    child = os.fork()
+    if not child:
+        # Its own address space, hence another process: it is flooded.
+        flooded = [BusyDatagrams() for _ in range(queues)]
+        os.write(from_child[1], struct.pack(f'{queues}I', *(d.qp.qp_num for d in flooded)))
+        os.read(to_child[0], 1)
+        for d in flooded:
+            d.occupy()
+        os.write(from_child[1], b'x')
+        os.read(to_child[0], 1)
+        os._exit(not all(d.is_busy() for d in flooded))
+    numbers = struct.unpack(f'{queues}I', os.read(from_child[0], 4 * queues))
+    victim = BusyDatagrams()
+    os.write(to_child[1], b'x')
+    os.read(from_child[0], 1)
+    victim.occupy()
+    before = net.counters('x1')['rcvd_dropped']
+    for qpn in numbers:
+        victim.flood(1000, qpn)
+    dropped = net.counters('x1')['rcvd_dropped'] - before
+    accepted = (queues * 1000 - dropped) * TRUESIZE
+    with Counted(0, 'rcvd_dropped'):
+        victim.flood(100)
+    expect(victim.is_busy(), 'busy all the time')
+    os.write(to_child[1], b'x')
+    expect_eq(os.waitpid(child, 0)[1], 0, 'the flooded were busy all the time')
+    expect(accepted <= limit // 2 + queues * (TRUESIZE + 1024), f'{accepted} bytes accepted, limit {limit}')
+    victim.close()
+    jumbo(1500)
 
 
 # End, no operation, router alert.
@@ -733,6 +890,37 @@ def extension_headers():
 
 
 @case
+def reads_outstanding():
+    """As many READs and atomics wait for an answer as the device says can be asked for, and one more cannot."""
+    most = node.attr.max_qp_init_rd_atom
+    cap = QPCap(max_send_wr=512, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
+
+    def reader(outstanding):
+        qp = QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=node.cq, cap=cap))
+        attr = attributes(node, peer, NOBODY, mtu=3, peer_psn=PSN)
+        attr.max_rd_atomic = outstanding
+        qp.to_rts(attr)
+        return qp
+    ktap.expect_errno(errno.EINVAL, 'one more', reader, most + 1)
+    qp, mr = reader(most), node.mr(64)
+    link.answers(NOBODY)
+    for _ in range(most + 40):
+        wr = verbs.SendWR(num_sge=1, sg=[sge(mr, 8)], opcode=verbs.WR.IBV_WR_RDMA_READ)
+        wr.set_wr_rdma(1, 0)
+        qp.post_send(wr)
+    requests = {}
+
+    def sent():
+        # Nobody answers: they may come again.
+        requests.update({at: op for op, at, _ in link.answers(NOBODY)})
+        return len(requests) >= most
+    ktap.wait_for(f'{most} requests', 10, sent)
+    sent()
+    expect_eq(list(requests.values()), [RC | READ] * most, 'requests')
+    qp.close()
+
+
+@case
 def answers_to_nobody():
     """Responses that no request asked for change nothing."""
     for xrc in (False, True):
@@ -752,6 +940,32 @@ def answers_to_nobody():
         expect_eq(qp.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_RTS, 'state')
         verbs.nothing(cq)
         qp.close()
+
+
+@case
+def answers_meanwhile():
+    """Packets that wait are answered in portions: a sender without a window must not stand still for an answer
+    to all of them. These come while the first of them waits for memory."""
+    count, most = 130, 64
+    t = Target()
+    memory = guard.Guarded(2)
+    mr = MR(t.node.pd, 2 * guard.PAGE, ALL | int(ACC.IBV_ACCESS_ON_DEMAND), address=memory.address)
+    link.send_all([link.packet(bth(RC | WRITE_ONLY, t.qp.qp_num, psn(n)) +
+                               reth(memory.address + (guard.PAGE if n else 0), mr.rkey, 4) + b'data')
+                   for n in range(count)])
+    expect_eq(link.answers(GHOST), [], 'answers before there is memory')
+    memory.give()
+    got = []
+
+    def is_answered():
+        got.extend(link.answers(GHOST))
+        return got and got[-1][1] == psn(count - 1)
+    ktap.wait_for('the last answer', 20, is_answered)
+    expect(all(opcode == RC | ACK and rest[0] & 0xe0 == 0 for opcode, _, rest in got), f'only ACKs: {got}')
+    ends = [-1] + [at - PSN & 0xffffff for _, at, _ in got]
+    expect(max(b - a for a, b in zip(ends, ends[1:])) <= most, f'the answers are for {ends[1:]}')
+    mr.close()
+    t.close()
 
 
 @case

@@ -11,11 +11,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import ktap
 import net
 from ktap import expect, expect_eq
-from puppet import (ACCESS_ERR, COMM_EST, EINVAL, ERR, HASTY, LAST_WQE, LEN_ERR, LOC_QP_OP_ERR, OPS,
-                    REM_ACCESS_ERR, REM_INV_REQ_ERR, REM_OP_ERR, RESET, RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, RTR,
-                    SRQ_ERR, SRQ_LIMIT, SUCCESS, add_case, connect, message, send)
+from puppet import (ACCESS_ERR, ALL, COMM_EST, EINVAL, ERR, HASTY, LAST_WQE, LEN_ERR, OPS, PATIENT, REM_ACCESS_ERR,
+                    REM_INV_REQ_ERR, RESET, RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, RTR, SRQ_ERR, SRQ_LIMIT, SUCCESS,
+                    add_case, connect, message, send)
 
-QP_FATAL, PORT_ACTIVE, PORT_ERR = 1, 9, 10
+PORT_ACTIVE, PORT_ERR = 9, 10
 UNKNOWN = 0xfffff0
 
 
@@ -157,28 +157,35 @@ def limit(stage):
         b.poll(8)
 
 
-def broken_srq(stage):
-    """A ring that makes no sense ends its SRQ and the connection that used it, no other."""
-    a, b, client = (stage.puppet('x1', domain=True) for _ in range(3))
+def broken_srq(stage, place):
+    """A ring that makes no sense ends its SRQ, not the target of the others: who sends to that SRQ is told to wait,
+    as for one that is empty."""
+    a, b = (stage.puppet('x1', domain=True) for _ in range(2))
+    client = stage.puppet('x2' if place == 'wire' else 'x1')
     bad, = b('srq', 0, 0, 0, 0, 16)
     good, = b('srq', 1, 0, 0, 0, 16)
-    connect(client, 0, a, 0)
-    connect(client, 1, a, 1)
+    address, _, rkey = b('mr', 0, 0, 0, ALL)
+    qpn = connect(client, 0, a, 0, rnr=2)
     message(client, 0, b, 0, bad)
-    message(client, 1, b, 1, good)
+    message(client, 0, b, 1, good)
     b('spoil', 0)
-    expect_eq(send(client, 0, bad), REM_OP_ERR, 'status')
-    expect_eq(b.events(1)[0], (SRQ_ERR, 0), 'event')
-    got = a.events(2)
-    expect_eq(sorted(got), [(QP_FATAL, 0), (LAST_WQE, 0)], "the target's events")
-    expect_eq((a.state(0), a.state(1)), (ERR, RTR), 'states')
-    expect_eq(b.poll()[0].status, LOC_QP_OP_ERR, 'the receive that could not be read')
-    message(client, 1, b, 1, good)
-    # Whoever names it from now on is told as if it were not there.
-    expect_eq(send(client, 1, bad), REM_INV_REQ_ERR, 'status')
-    connect(client, 2, a, 2)
-    message(client, 2, b, 1, good)
+    expect_eq(send(client, 0, bad), RNR_RETRY_EXC_ERR, 'status')
+    expect_eq(b.events(1), [(SRQ_ERR, 0)], 'events of the owner')
+    expect_eq((a.events(), a.state(0)), ([], RTR), 'the target')
+    # The sender goes on where it stopped. The number still stands for a protection domain.
+    client('to', 0, RESET)
+    client('init', 0, ALL)
+    client('rtr', 0, qpn, a.gid, 1)
+    client('rts', 0, PATIENT['timeout'], PATIENT['retry'], 2, 2)
+    expect_eq(send(client, 0, bad, op='write', key=rkey, address=address), SUCCESS, 'status of a write')
+    message(client, 0, b, 1, good)
+    expect_eq(send(client, 0, bad), RNR_RETRY_EXC_ERR, 'status once more')
+    expect_eq((a.events(), a.state(0), b.events()), ([], RTR, []), 'the target afterwards')
+    # Whoever names one that is gone is told of it.
     b('unsrq', 0)
+    connect(client, 1, a, 1)
+    message(client, 1, b, 1, good)
+    expect_eq(send(client, 1, bad), REM_INV_REQ_ERR, 'status')
 
 
 def path(stage):
@@ -206,7 +213,8 @@ def main():
     for place in ('wire', 'local'):
         add_case(f'all_openers-{place}', all_openers, place, debug=place == 'wire')
         add_case(f'outcomes-{place}', outcomes, place, debug=place == 'wire')
-    for fn in (nobody, limit, broken_srq):
+        add_case(f'broken_srq-{place}', broken_srq, place)
+    for fn in (nobody, limit):
         add_case(fn.__name__, fn)
     add_case('path', path, debug=False)
     ktap.main(lambda: net.hosts_up())

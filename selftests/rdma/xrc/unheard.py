@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../
 import ktap
 import net
 from ktap import expect_eq
-from puppet import REM_OP_ERR, SRQ_ERR, add_case, connect, message, send
+from puppet import REM_ACCESS_ERR, RNR_RETRY_EXC_ERR, SRQ_ERR, add_case, connect, message, send
 
 
 def lines(fd, pattern):
@@ -25,24 +25,27 @@ def lines(fd, pattern):
 
 
 def beside_another(stage):
-    """A broken SRQ is said first, and is why the target has an event."""
+    """A broken SRQ is said first; a request that a key does not admit ends a target in the same moment."""
     maker, owner, client = (stage.puppet('x1', domain=True) for _ in range(3))
     srqn, = owner('srq', 0, 0, 0, 0, 16)
-    qpn = connect(client, 0, maker, 0)
-    message(client, 0, owner, 0, srqn)
+    connect(client, 0, maker, 0, rnr=1)
+    qpn = connect(client, 1, maker, 1)
+    for ini in range(2):
+        message(client, ini, owner, 0, srqn)
     maker.kill()
     owner('spoil', 0)
     fd = os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK)
     try:
         os.lseek(fd, 0, os.SEEK_END)
-        expect_eq(send(client, 0, srqn), REM_OP_ERR, 'status')
+        expect_eq(send(client, 0, srqn), RNR_RETRY_EXC_ERR, 'status')
+        expect_eq(send(client, 1, srqn, op='write', key=0x7fffff00, address=0), REM_ACCESS_ERR, 'status')
         expect_eq(owner.events(1)[0], (SRQ_ERR, 0), 'event')
         said = []
 
         def both():
             said.extend(lines(fd, 'xroce'))
             return all(any(re.search(p, s) for s in said) for p in
-                       (r'shared receive queue \d+ is corrupt', rf'XRC target {qpn:#08x} .* event Fatal'))
+                       (r'shared receive queue \d+ is corrupt', rf'XRC target {qpn:#08x} .* event AccessError'))
         ktap.wait_for('both lines', 5, both)
     finally:
         os.close(fd)

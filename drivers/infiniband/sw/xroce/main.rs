@@ -2,61 +2,29 @@
 
 //! The soft-RoCE provider: an RDMA device (RoCEv2 over UDP) on any net device, with XRC.
 //!
-//! `Documentation/infiniband/xroce-design.rst` has the picture. ib_core's objects hold references to
-//! objects on the wire, which packets find by number; those drive the state machines of crate `roce`
-//! with work requests from the rings and packets from the UDP sockets.
-//!
-//! - The face of ib_core: `provider.rs` is the table of operations; `pd.rs`, `mr.rs`, `cq.rs`,
-//!   `srq.rs`, `ah.rs`, `port.rs` and `qp/{create,modify,query,destroy}.rs` implement them; `link.rs`
-//!   is `rdma link` and what happens to net devices.
-//! - Shared by all objects: `device.rs`, `tables.rs` (numbers), `limits.rs`, `counters.rs`.
-//! - Queue pairs at work: `qp/engine.rs` says who runs what and where, `qp/send.rs` and
-//!   `qp/receive.rs` are the two directions, `qp/drain.rs` their ends, `ud.rs` datagrams, `local.rs`
-//!   delivery within the host.
-//! - Formats and memory: `abi.rs` (layouts), `wr.rs` (decoding), `qp/request.rs` (what comes out),
-//!   `qp/ring.rs` (reading rings), `access.rs` (gather and scatter).
-//! - Tag matching: `tm/`.
-//! - Packets: `rx.rs` in, `tx.rs` out.
-//!
-//! Completion events leave through crate `rdma`'s vectors.
+//! `Documentation/infiniband/xroce-design.rst` has the picture. This crate is what ib_core calls
+//! (`verbs/`); crate `datapath` below it is what packets and rings find, crate `roce` the protocol,
+//! crate `xrc` the lives of XRC domains and targets, crate `rdma` the bindings.
 
-mod abi;
-mod access;
-mod ah;
-mod counters;
-mod cq;
-mod device;
-mod dm;
-mod limits;
-mod link;
-mod local;
-mod log_limit;
-mod mcast;
-mod mr;
-mod mw;
-mod pd;
-mod port;
 mod prelude;
-mod provider;
-mod qp;
-mod rx;
-mod srq;
-mod tables;
-mod tm;
-mod tx;
-mod ud;
-mod wr;
+mod verbs;
 
 use core::borrow::Borrow;
-use link::{
-    Links,
-    Watch, //
+use datapath::{
+    device,
+    params,
+    tables, //
 };
 use prelude::*;
-use provider::Xroce;
 use rdma::link::Registration;
 use rdma::net::NetdevNotifier;
 use rdma::work::Services;
+use verbs::link::{
+    self,
+    Links,
+    Watch, //
+};
+use verbs::provider::Xroce;
 
 module! {
     type: Module,
@@ -82,11 +50,6 @@ fn param<T: Copy>(value: impl Borrow<T>) -> T {
     *value.borrow()
 }
 
-/// Whether peers on the same host are served by copying; see `local.rs`.
-fn local_copy() -> bool {
-    param::<u8>(module_parameters::local_copy.value()) != 0
-}
-
 /// How many completion vectors a new device gets.
 fn comp_vectors() -> u32 {
     let possible = rdma::percpu::possible_cpus();
@@ -99,18 +62,26 @@ fn comp_vectors() -> u32 {
 /// The module. Fields are dropped in this order: no new devices and the end of the old ones, no news
 /// of net devices, then everything that runs later.
 struct Module {
-    _links: Pin<KBox<Registration<Xroce, Links>>>,
+    _links: Registration<Xroce, Links>,
     _watch: NetdevNotifier,
     _services: Services,
+}
+
+impl Drop for Module {
+    /// Before the fields: the first of them waits for commands.
+    fn drop(&mut self) {
+        device::set_unloading();
+    }
 }
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let services = Services::start()?;
+        params::set(param::<u8>(module_parameters::local_copy.value()) != 0);
         tables::init()?;
         link::init()?;
         let watch = NetdevNotifier::register::<Watch>()?;
-        let links = KBox::pin_init(Registration::new(c"xroce"), GFP_KERNEL)?;
+        let links = Registration::new(c"xroce")?;
         pr_info!(
             "soft RoCEv2 with XRC, UDP port {}, user ABI {}\n",
             roce::wire::UDP_PORT,

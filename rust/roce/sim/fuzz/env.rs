@@ -2,13 +2,15 @@
 
 //! The world around the state machines under fuzzing.
 
+use roce::opcode::Family;
+use roce::psn::Psn;
 use roce::requester::{RequesterEnv, SendCompletion};
 use roce::responder::{
-    AccessKind, AtomicOp, Flush, QpEvent, ReceiveError, RecvCompletion, RemoteAccess, ResponderEnv,
-    ScatterError,
+    AccessKind, AtomicOp, CompletionLost, Flush, QpEvent, ReceiveError, RecvCompletion,
+    RemoteAccess, ResponderEnv, ScatterError,
 };
 use roce::status::{Fault, WcStatus};
-use roce::wire::{HeaderBuf, Packet};
+use roce::wire::{HeaderBuf, Packet, Syndrome};
 
 /// What was met on the way: inputs that meet something new are kept.
 #[derive(Default)]
@@ -33,6 +35,8 @@ pub(super) struct Env<'a> {
     pub(super) current: Option<u64>,
     pub(super) checked: Vec<(AccessKind, u32, u64, u32)>,
     pub(super) recv_fatal: u32,
+    /// What was acknowledged.
+    pub(super) acks: Vec<Psn>,
     pub(super) calls: u64,
 }
 
@@ -44,6 +48,15 @@ impl Env<'_> {
         }
         self.next_refusal = (self.next_refusal + 1) % self.refusals.len();
         self.refusals[self.next_refusal]
+    }
+
+    pub(super) fn note_ack(&mut self, p: &Packet<'_>) {
+        let is_ack = p
+            .aeth
+            .is_some_and(|a| matches!(a.syndrome, Syndrome::Ack(_)));
+        if is_ack && p.opcode.family() == Family::Ack {
+            self.acks.push(p.bth.psn);
+        }
     }
 
     pub(super) fn is_checked(&self, kind: AccessKind, rkey: u32, va: u64, len: u64) -> bool {
@@ -98,6 +111,7 @@ impl ResponderEnv for Env<'_> {
             3 => Err(ReceiveError::Empty),
             4 => Err(ReceiveError::InvalidSrq),
             5 => Err(ReceiveError::WrongDomain),
+            14 => Err(ReceiveError::Broken),
             6 => {
                 self.current = Some(0);
                 Err(ReceiveError::Fault)
@@ -120,7 +134,8 @@ impl ResponderEnv for Env<'_> {
 
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
         let at = self.current.expect("no current receive");
-        assert!(offset == 0 || u64::from(offset) == at, "bytes left out");
+        // The last packet comes again when its message could not be completed.
+        assert!(u64::from(offset) <= at, "bytes left out");
         self.current = Some(u64::from(offset) + data.len() as u64);
         assert!(self.current <= Some(0x8000_0000));
         self.trace.note(42);
@@ -131,9 +146,14 @@ impl ResponderEnv for Env<'_> {
         }
     }
 
-    fn complete_receive(&mut self, c: &RecvCompletion) {
-        assert!(self.current.take().is_some(), "no current receive");
+    fn complete_receive(&mut self, c: &RecvCompletion) -> Result<(), CompletionLost> {
+        assert!(self.current.is_some(), "no current receive");
+        if c.status == WcStatus::Success && self.refuses() & 0x1f == 15 {
+            return Err(CompletionLost);
+        }
+        self.current = None;
         self.trace.note(64 + c.status as u32);
+        Ok(())
     }
 
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {
@@ -197,6 +217,7 @@ impl ResponderEnv for Env<'_> {
     fn reply(&mut self, header: &HeaderBuf) {
         let p = Packet::parse(header.as_slice()).expect("malformed reply");
         assert!(p.opcode.is_response());
+        self.note_ack(&p);
         self.trace.note(47);
         if let Some(a) = p.aeth {
             self.trace.note(96 + u32::from(a.syndrome.to_byte() >> 5));

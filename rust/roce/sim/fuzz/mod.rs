@@ -94,6 +94,14 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
     let resources = usize::from(input.u8() % 5);
     let mtu = Mtu::from_ib(1 + u32::from(input.u8()) % 5).unwrap();
     let kind = input.u8() % 3;
+    // Shortly before the end of the sequence space, or of its first half.
+    let near = u32::from(input.u8());
+    let first_psn = Psn::new(match input.u8() % 4 {
+        0 => near,
+        1 => Psn::HALF.wrapping_sub(near),
+        2 => 0u32.wrapping_sub(near),
+        _ => near << 16,
+    });
     let send_config = RequesterConfig {
         service: [
             requester::Service::Rc,
@@ -102,7 +110,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
         ][usize::from(kind)],
         dest_qpn: input.u32(),
         mtu,
-        sq_psn: Psn::new(input.number()),
+        sq_psn: first_psn,
         pkey: 0xffff,
         timeout: input.u8(),
         retry_cnt: input.u8(),
@@ -137,6 +145,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
             current: None,
             checked: Vec::new(),
             recv_fatal: 0,
+            acks: Vec::new(),
             calls: 0,
         },
         now: 0,
@@ -198,7 +207,7 @@ impl Target<'_> {
                     self.requester.on_congestion();
                 }
             }
-            30 => match input.u8() % 8 {
+            30 => match input.u8() % 12 {
                 0 => self.requester.flush(&mut self.env),
                 1 => self.requester.fail(WcStatus::GeneralErr, &mut self.env),
                 2 => {
@@ -223,7 +232,13 @@ impl Target<'_> {
                     self.responder.update(Access::default(), timer, reads)
                 }
                 6 => self.responder.response_fault(&mut self.env),
-                _ => self.requester.update(sc),
+                7 => self.requester.update(sc),
+                // The sequence numbers go on, of both, or with a requester at work of one.
+                _ => {
+                    let count = (input.number() & Psn::MASK).min(Psn::HALF);
+                    self.responder.skip(count);
+                    self.requester.skip(count);
+                }
             },
             _ => self.raw(input),
         }
@@ -231,6 +246,10 @@ impl Target<'_> {
         assert_eq!(self.requester.outstanding(), self.env.queue.len());
         assert_eq!(self.responder.has_receive(), self.env.current.is_some());
         self.env.checked.truncate(4096);
+        for psn in self.env.acks.drain(..) {
+            let behind = self.responder.rq_psn().since(psn);
+            assert!(behind != 0 && behind <= Psn::HALF, "ACK of {psn:?}");
+        }
     }
 
     fn push(&mut self, input: &mut Input<'_>) {
@@ -301,10 +320,9 @@ impl Target<'_> {
             let mut bytes = r.header.as_slice().to_vec();
             let len = r.payload.map_or(0, |p| p.len) as usize + usize::from(r.pad);
             bytes.resize(bytes.len() + len, 0);
-            assert!(Packet::parse(&bytes)
-                .expect("malformed")
-                .opcode
-                .is_response());
+            let p = Packet::parse(&bytes).expect("malformed");
+            assert!(p.opcode.is_response());
+            self.env.note_ack(&p);
         }
     }
 

@@ -13,8 +13,9 @@ use roce::requester::{
     SendCompletion, SendWr, Transmit, Wqe,
 };
 use roce::responder::{
-    AtomicOp, Flush, LocalOutcome, LocalPlan, QpEvent, ReceiveError, RecvCompletion, RemoteAccess,
-    Resource, Responder, ResponderConfig, ResponderEnv, Response, ScatterError,
+    AtomicOp, CompletionLost, Flush, LocalOutcome, LocalPlan, QpEvent, ReceiveError,
+    RecvCompletion, RemoteAccess, Resource, Responder, ResponderConfig, ResponderEnv, Response,
+    ScatterError,
 };
 use roce::status::{Fault, WcStatus};
 use roce::tm::{AddError, Entry, Key, Matcher, Message, Rvh, Tmh, WrongCount};
@@ -33,7 +34,7 @@ pub struct Opaque {
     pub take: fn(Option<u32>) -> Result<(), ReceiveError>,
     pub check_xrc: fn(u32) -> Result<(), ReceiveError>,
     pub place: fn(u32, &[u8]) -> Result<(), ScatterError>,
-    pub received: fn(&RecvCompletion),
+    pub received: fn(&RecvCompletion) -> Result<(), CompletionLost>,
     pub check: fn(&RemoteAccess) -> Result<(), Fault>,
     pub write: fn(Option<u32>, u32, u64, &[u8]) -> Result<(), Fault>,
     pub atomic: fn(Option<u32>, u32, u64, AtomicOp) -> Result<u64, Fault>,
@@ -72,7 +73,7 @@ impl ResponderEnv for Opaque {
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
         (self.place)(offset, data)
     }
-    fn complete_receive(&mut self, completion: &RecvCompletion) {
+    fn complete_receive(&mut self, completion: &RecvCompletion) -> Result<(), CompletionLost> {
         (self.received)(completion)
     }
     fn check_remote(&mut self, access: &RemoteAccess) -> Result<(), Fault> {

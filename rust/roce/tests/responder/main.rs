@@ -8,6 +8,7 @@ mod sim;
 mod reads;
 mod refusals;
 mod services;
+mod wraps;
 
 use roce::mtu::Mtu;
 use roce::psn::Psn;

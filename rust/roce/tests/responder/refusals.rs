@@ -320,6 +320,59 @@ fn faults_of_the_receive() {
 }
 
 #[test]
+fn queue_that_is_broken() {
+    let broken = Trouble {
+        broken: true,
+        ..Trouble::default()
+    };
+    let mut p = Peer::rc();
+    p.env.trouble = broken;
+    p.expect_end(
+        &Raw::new(0x04, PSN).data(8),
+        OPERATIONAL,
+        Some(QpEvent::Fatal),
+    );
+    assert_eq!((p.env.taken, p.env.errors.len()), (0, 0));
+    let mut p = Peer::uc();
+    p.env.trouble = broken;
+    p.expect_silence(&Raw::new(0x24, PSN).data(8));
+    assert_eq!(p.env.events[1..], [QpEvent::Fatal]);
+    assert_eq!((p.env.fatal, p.env.taken), (1, 0));
+}
+
+#[test]
+fn completion_that_is_lost() {
+    let overrun = Trouble {
+        overrun: true,
+        ..Trouble::default()
+    };
+    let imm = Raw::new(0x0b, PSN + 1)
+        .remote(RKEY_WRITE, VA_WRITE, 4)
+        .data(4);
+    for raw in [Raw::new(0x04, PSN + 1).data(8).ask(), imm] {
+        let mut p = Peer::rc();
+        p.send(&Raw::new(0x04, PSN).data(8));
+        p.env.trouble = overrun;
+        // What was received before is acknowledged with that, and this is not.
+        p.expect_end(&raw, OPERATIONAL, Some(QpEvent::Fatal));
+        assert_eq!(p.env.received.len(), 1);
+        assert_eq!(p.env.errors[0].status, WcStatus::LocQpOpErr);
+    }
+    let mut p = Peer::uc();
+    p.env.trouble = overrun;
+    p.expect_silence(&Raw::new(0x24, PSN).data(8));
+    assert_eq!(p.env.events[1..], [QpEvent::Fatal]);
+    assert_eq!(p.env.fatal, 1);
+    // An abort ends the receive all the same.
+    let mut p = Peer::rc();
+    p.expect_silence(&Raw::new(0x00, PSN).data(256));
+    p.env.trouble = overrun;
+    p.responder.abort(&mut p.env);
+    assert_eq!(p.env.errors[0].status, WcStatus::WrFlushErr);
+    assert!(p.env.current.is_none());
+}
+
+#[test]
 fn key_that_cannot_be_invalidated() {
     let mut p = Peer::rc();
     p.env.trouble.invalidate = true;

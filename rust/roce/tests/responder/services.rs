@@ -64,6 +64,70 @@ fn xrc_empty_srq_is_not_ready_and_others_are_unaffected() {
 }
 
 #[test]
+fn xrc_target_outlives_a_broken_queue() {
+    let mut p = Peer::xrc();
+    p.env.trouble.broken = true;
+    p.expect(&Raw::new(0xa4, PSN).srqn(SRQN).ask(), PSN, Syndrome::Rnr(2));
+    assert_eq!(p.env.taken, 0);
+    // The number still stands for a protection domain.
+    p.expect(
+        &Raw::new(0xaa, PSN)
+            .srqn(SRQN)
+            .remote(RKEY_WRITE, VA_WRITE, 4)
+            .data(4)
+            .ask(),
+        PSN,
+        ACK,
+    );
+    p.env.trouble.broken = false;
+    p.expect(&Raw::new(0xa4, PSN + 1).srqn(SRQN + 1).ask(), PSN + 1, ACK);
+    assert_eq!(p.env.received[0].srqn, Some(SRQN + 1));
+    assert_eq!((p.env.fatal, p.env.errors.len()), (0, 0));
+}
+
+#[test]
+fn xrc_message_that_cannot_be_completed_comes_again() {
+    let last = [
+        Raw::new(0xa4, PSN).data(8),
+        Raw::new(0xa2, PSN + 1).data(8),
+        Raw::new(0xa9, PSN + 1).data(8),
+    ];
+    for last in last {
+        let mut p = Peer::xrc();
+        let psn = last.psn;
+        match last.opcode {
+            0xa2 => p.expect_silence(&Raw::new(0xa0, PSN).srqn(SRQN).data(256)),
+            0xa9 => p.expect_silence(
+                &Raw::new(0xa6, PSN)
+                    .srqn(SRQN)
+                    .remote(RKEY_WRITE, VA_WRITE, 264)
+                    .data(256),
+            ),
+            _ => {}
+        }
+        let last = last.srqn(SRQN).ask();
+        p.env.trouble.overrun = true;
+        for _ in 0..2 {
+            p.expect(&last, psn, Syndrome::Rnr(2));
+        }
+        p.env.trouble.overrun = false;
+        p.expect(&last, psn, ACK);
+        assert_eq!((p.env.received.len(), p.env.taken), (1, 1));
+        assert_eq!((p.env.fatal, p.env.errors.len()), (0, 0));
+    }
+    // A sender that gave up, and begins with another message: that one's receive is the other
+    // queue's, and the first ends.
+    let mut p = Peer::xrc();
+    p.env.trouble.overrun = true;
+    p.expect(&Raw::new(0xa4, PSN).srqn(SRQN).ask(), PSN, Syndrome::Rnr(2));
+    p.env.trouble.overrun = false;
+    p.expect(&Raw::new(0xa4, PSN).srqn(SRQN + 1).ask(), PSN, ACK);
+    assert_eq!(p.env.received[0].srqn, Some(SRQN + 1));
+    assert_eq!(p.env.errors[0].status, WcStatus::WrFlushErr);
+    assert_eq!(p.env.fatal, 0);
+}
+
+#[test]
 fn flush_is_executed_as_asked() {
     // Placement and level, global, persistent, the whole region.
     for (feth, global, persistent, whole_region) in [

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counters of a device, as `rdma statistic` and sysfs `hw_counters` show them.
+
+use rdma::stats::CounterDesc;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// A counter of a device.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Counter {
+            $($(#[$doc])* $name,)*
+        }
+
+        /// Names, in the order of [`Counter`].
+        pub const DESCRIPTIONS: &[CounterDesc] = &[$(CounterDesc::new($text)),*];
+
+        /// How many there are.
+        pub(crate) const COUNT: usize = DESCRIPTIONS.len();
+    };
+}
+
+counters! {
+    /// Packets handed to the network.
+    SentPackets = c"sent_pkts",
+    /// Bytes of payload in them.
+    SentBytes = c"sent_bytes",
+    /// Packets that were handed to a queue pair.
+    ReceivedPackets = c"rcvd_pkts",
+    /// Bytes of UDP payload in them.
+    ReceivedBytes = c"rcvd_bytes",
+    /// Request packets seen before.
+    DuplicateRequest = c"duplicate_request",
+    /// Request packets ahead of the expected PSN.
+    OutOfSequence = c"out_of_seq_request",
+    /// RNR NAKs received.
+    RnrReceived = c"rcvd_rnr_err",
+    /// RNR NAKs sent.
+    RnrSent = c"send_rnr_err",
+    /// NAKs for a sequence error received.
+    SequenceNak = c"rcvd_seq_err",
+    /// Work requests that failed because nothing came back.
+    RetryExceeded = c"retry_exceeded_err",
+    /// Work requests that failed because the peer had no receive posted.
+    RnrRetryExceeded = c"retry_rnr_exceeded_err",
+    /// Request packets sent again.
+    Retransmit = c"retransmits",
+    /// Packets that were not sent: no memory, no route, or refused by the network.
+    SendError = c"send_err",
+    /// Packets with a wrong ICRC.
+    BadIcrc = c"rcvd_icrc_err",
+    /// Packets with a malformed header, IP options or IPv6 extension headers; datagrams beyond the
+    /// MTU.
+    Malformed = c"rcvd_malformed",
+    /// Packets of another partition.
+    BadPkey = c"rcvd_bad_pkey",
+    /// Datagrams with a wrong queue key.
+    BadQkey = c"rcvd_bad_qkey",
+    /// Packets for no queue pair, or for one that must not get them.
+    Unknown = c"rcvd_unknown_qp",
+    /// Packets dropped because a queue was full.
+    Dropped = c"rcvd_dropped",
+    /// Messages between queue pairs of this host that needed no packet.
+    LocalMessages = c"local_msgs",
+    /// Bytes of such messages.
+    LocalBytes = c"local_bytes",
+    /// XRC packets with an SRQ number that is unknown or of another domain.
+    XrcViolation = c"xrc_srq_err",
+    /// Packets of connections that came marked as having met congestion (ECN).
+    EcnMarked = c"np_ecn_marked_roce_packets",
+    /// Congestion notification packets sent.
+    CnpSent = c"np_cnp_sent",
+    /// Congestion notification packets that a queue pair took notice of.
+    CnpHandled = c"rp_cnp_handled",
+    /// How often the port's link went down.
+    LinkDowned = c"link_downed",
+    /// Completion queues that overflowed.
+    CqOverrun = c"cq_overruns",
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Memory windows: remote keys for parts of a region, bound and unbound by work requests.
+//!
+//! A window of type 1 serves every queue pair of its protection domain; one of type 2 (2B) the queue
+//! pair on which it was bound. The gate of a window is open while it is bound, so that nobody uses
+//! it any more when an unbind or invalidation completes. It names its region by key, and the region
+//! counts its windows: it cannot go before them.
+
+use crate::mr;
+use crate::prelude::*;
+use crate::qp::request::BindPart;
+use crate::tables::{
+    self,
+    FIRST_MW, //
+};
+use rdma::gated::Gated;
+use rdma::mr::access;
+use rdma::mw::MwType;
+
+/// Rights that a window can give. Local write is the region's affair and means nothing here.
+const RIGHTS: u32 = access::REMOTE_WRITE
+    | access::REMOTE_READ
+    | access::REMOTE_ATOMIC
+    | access::FLUSH_GLOBAL
+    | mr::PERSISTENT;
+/// What else a bind may say.
+const SUPPORTED: u32 = RIGHTS | access::LOCAL_WRITE | access::ZERO_BASED | access::OPTIONAL;
+
+/// Whether a key is one of a window.
+pub fn is_window(key: u32) -> bool {
+    key >> 8 >= FIRST_MW
+}
+
+/// What a window is bound to.
+///
+/// A window of type 2 stays bound when its queue pair is destroyed. Another queue pair of the same
+/// protection domain can use it only once the numbers have come round.
+#[derive(Clone, Copy)]
+struct Bound {
+    /// Key of the region.
+    mr: u32,
+    /// Address of the first byte, as the region is addressed.
+    addr: u64,
+    /// The same, as the window is addressed.
+    base: u64,
+    length: u64,
+    rights: u32,
+    /// The queue pair (type 2).
+    qpn: u32,
+}
+
+/// What changes in a window.
+struct State {
+    key: u32,
+    bound: Option<Bound>,
+}
+
+/// A memory window, as work requests and packets see it.
+pub struct WireMw {
+    pd: u64,
+    mw_type: MwType,
+    /// Open while it is bound.
+    state: Gated<State>,
+}
+
+impl WireMw {
+    /// Makes a window of protection domain `pd` that is not bound. Process context.
+    pub fn new(pd: u64, mw_type: MwType, key: u32) -> Result<Ref<Self>> {
+        let state = Gated::new(State { key, bound: None });
+        Ref::new(WireMw { pd, mw_type, state }, GFP_ACCOUNT)
+    }
+
+    /// It has left the table: when this returns, nobody uses the window any more. Process context.
+    pub fn close(&self) {
+        self.state.write(|state, _| {
+            state.unbind();
+            // Who found the window before may still want to bind it: no request has this key.
+            state.key = 0;
+            (false, ())
+        });
+    }
+}
+
+impl State {
+    /// Lets go of the region.
+    fn unbind(&mut self) {
+        if let (Some(bound), Some(tables)) = (self.bound.take(), tables::get()) {
+            tables.mrs.with(bound.mr >> 8, |mr| mr.unbind());
+        }
+    }
+}
+
+impl Bound {
+    fn admits(&self, addr: u64, len: u64, needed: u32) -> Option<u64> {
+        if self.rights & needed != needed {
+            return None;
+        }
+        let offset = addr.checked_sub(self.base)?;
+        let end = offset.checked_add(len)?;
+        if end > self.length {
+            return None;
+        }
+        self.addr.checked_add(offset)
+    }
+}
+
+/// Runs `f` on what the key of a window names in a packet that came to queue pair `qpn`.
+fn with_bound<R>(
+    rkey: u32,
+    pd: u64,
+    qpn: u32,
+    f: impl FnOnce(&Bound) -> Result<R, Fault>,
+) -> Result<R, Fault> {
+    let tables = tables::get().ok_or(Fault)?;
+    tables
+        .mws
+        .with(rkey >> 8, |mw| {
+            if mw.pd != pd {
+                return Err(Fault);
+            }
+            mw.state
+                .read(|state| {
+                    let bound = state.bound.as_ref().ok_or(Fault)?;
+                    if state.key != rkey || mw.mw_type == MwType::Two && bound.qpn != qpn {
+                        return Err(Fault);
+                    }
+                    f(bound)
+                })
+                .unwrap_or(Err(Fault))
+        })
+        .unwrap_or(Err(Fault))
+}
+
+/// Runs `f` on the memory that the key of a window names in a packet that came to queue pair `qpn`,
+/// as [`mr::with_remote`].
+pub(crate) fn with<R>(
+    rkey: u32,
+    pd: u64,
+    qpn: u32,
+    addr: u64,
+    len: u64,
+    needed: u32,
+    f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
+) -> Result<R, Fault> {
+    with_bound(rkey, pd, qpn, |bound| {
+        let addr = bound.admits(addr, len, needed).ok_or(Fault)?;
+        mr::with(bound.mr, pd, addr, len, 0, f)
+    })
+}
+
+/// Address and length of all of a window, as it is addressed, if it may be used so.
+pub(crate) fn whole(rkey: u32, pd: u64, qpn: u32, needed: u32) -> Result<(u64, u64), Fault> {
+    with_bound(rkey, pd, qpn, |bound| {
+        let range = (bound.base, bound.length);
+        bound.admits(range.0, range.1, needed).ok_or(Fault)?;
+        Ok(range)
+    })
+}
+
+/// A BIND_MW work request on `qp`.
+pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
+    let error = WcStatus::MwBindErr;
+    let number = bind.mw_rkey >> 8;
+    if !is_window(bind.mw_rkey) || bind.new_rkey >> 8 != number || bind.access & !SUPPORTED != 0 {
+        return Err(error);
+    }
+    let tables = tables::get().ok_or(error)?;
+    tables
+        .mws
+        .with(number, |mw| {
+            if mw.pd != qp.pd || mw.mw_type == MwType::Two && bind.length == 0 {
+                return Err(error);
+            }
+            // A window that is in use is closed only when that may be right.
+            let stays = |state: &State| state.key != bind.mw_rkey || mw.mw_type == MwType::Two;
+            if mw.state.read(stays) == Some(true) {
+                return Err(error);
+            }
+            mw.state.write(|state, open| {
+                if state.key != bind.mw_rkey || mw.mw_type == MwType::Two && open {
+                    return (open, Err(error));
+                }
+                if bind.length == 0 {
+                    state.unbind();
+                    state.key = bind.new_rkey;
+                    return (false, Ok(()));
+                }
+                let rights = bind.access & RIGHTS;
+                // The window is addressed by numbers that do not wrap.
+                let counted = bind
+                    .addr
+                    .checked_add(bind.length)
+                    .and_then(|_| {
+                        tables.mrs.with(bind.mr_lkey >> 8, |mr| {
+                            mr.bind(bind.mr_lkey, qp.pd, bind.addr, bind.length, rights)
+                        })
+                    })
+                    .is_some_and(|counted| counted.is_ok());
+                if !counted {
+                    return (open, Err(error));
+                }
+                state.unbind();
+                state.key = bind.new_rkey;
+                state.bound = Some(Bound {
+                    mr: bind.mr_lkey,
+                    addr: bind.addr,
+                    base: match bind.access & access::ZERO_BASED {
+                        0 => bind.addr,
+                        _ => 0,
+                    },
+                    length: bind.length,
+                    rights,
+                    qpn: qp.qpn,
+                });
+                (true, Ok(()))
+            })
+        })
+        .unwrap_or(Err(error))
+}
+
+/// Invalidates a window of type 2 that is bound on `qp`.
+pub(crate) fn invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
+    tables::get()
+        .and_then(|tables| {
+            tables.mws.with(rkey >> 8, |mw| {
+                if mw.pd != qp.pd || mw.mw_type != MwType::Two {
+                    return Err(Fault);
+                }
+                let fits = |state: &State| {
+                    state.key == rkey && state.bound.is_some_and(|bound| bound.qpn == qp.qpn)
+                };
+                // As for a bind: closed only when that may be right.
+                if mw.state.read(fits) == Some(false) {
+                    return Err(Fault);
+                }
+                mw.state.write(|state, open| {
+                    if !fits(state) {
+                        return (open, Err(Fault));
+                    }
+                    state.unbind();
+                    (false, Ok(()))
+                })
+            })
+        })
+        .unwrap_or(Err(Fault))
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Protection domains: numbers that keys and queues are compared by.
+
+use crate::prelude::*;
+
+/// The next number. 64 bits never come round, so a number means one protection domain for ever.
+static NEXT: Atomic<u64> = Atomic::new(1);
+
+/// Says that memory which is not pinned has been registered somewhere, so that who may use it must be
+/// able to sleep. It is never taken back.
+pub struct Sleeps(Atomic<u32>);
+
+impl Sleeps {
+    /// Nothing was said.
+    pub(crate) fn new() -> Self {
+        Sleeps(Atomic::new(0))
+    }
+
+    /// Whether it was said. Any context.
+    pub(crate) fn get(&self) -> bool {
+        self.0.load(Relaxed) != 0
+    }
+
+    /// Says it.
+    fn set(&self) {
+        self.0.xchg(1, Full);
+    }
+}
+
+/// A protection domain, as queues and regions see it.
+pub struct WirePd {
+    id: u64,
+    sleeps: Sleeps,
+    /// Nobody runs any more who began before `sleeps` was said.
+    settled: Atomic<u32>,
+}
+
+impl WirePd {
+    /// Makes a protection domain. Process context.
+    pub fn new() -> Result<Arc<Self>> {
+        let wire = WirePd {
+            id: NEXT.fetch_add(1, Relaxed),
+            sleeps: Sleeps::new(),
+            settled: Atomic::new(0),
+        };
+        Ok(Arc::new(wire, GFP_ACCOUNT)?)
+    }
+
+    /// Its number; never 0.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// A region that is not pinned is about to be made: when this returns, every run of a queue pair
+    /// that could meet it may sleep. Process context, sleeps.
+    pub fn prepare_to_sleep(&self, device: &WireDevice) {
+        device.sleeps().set();
+        self.sleeps.set();
+        // Another caller may have said it a moment ago and still be waiting: so does this one.
+        if self.settled.load(Acquire) == 0 {
+            // Runs that must not sleep are RCU readers, and those that begin now see what was said.
+            rdma::rcu::synchronize();
+            self.settled.store(1, Release);
+        }
+    }
+
+    /// Some of its regions are not pinned.
+    pub(crate) fn sleeps(&self) -> bool {
+        self.sleeps.get()
+    }
+}

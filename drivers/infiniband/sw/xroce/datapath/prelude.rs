@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What nearly every file of the device uses, in either of its crates.
+
+#![allow(unused_imports)]
+
+pub use crate::{
+    abi,
+    counters::Counter,
+    cq::{
+        Completion,
+        WireCq, //
+    },
+    device::WireDevice,
+    qp::{
+        QpState,
+        WireQp, //
+    },
+    srq::WireSrq,
+};
+pub use kernel::{
+    prelude::*,
+    sync::{
+        atomic::{
+            Acquire,
+            Atomic,
+            Full,
+            Relaxed,
+            Release, //
+        },
+        Arc,
+    }, //
+};
+pub use rdma::{
+    errno::{
+        eaddrinuse,
+        eopnotsupp,
+        eproto, //
+    },
+    events::{
+        CqHandle,
+        QpEvent,
+        QpHandle,
+        SrqEvent,
+        SrqHandle, //
+    },
+    mem::{
+        Fault,
+        KernelAddr,
+        Memory, //
+    },
+    net::{
+        Backlog,
+        Flow,
+        GidAddr,
+        NamespaceId,
+        NetDev,
+        Route,
+        RxSkb,
+        Tunnel,
+        TxBatch,
+        TxSkb, //
+    },
+    new_spinlock_bh, new_spinlock_irq,
+    owner::{
+        Kick,
+        Owner,
+        OwnerGuard,
+        Run, //
+    },
+    qp::QpType,
+    rcu::{
+        Ref,
+        Table,
+        GFP_ACCOUNT, //
+    },
+    ring::RingMem,
+    sync::{
+        full_fence,
+        NoSoftirq,
+        SpinLockBh,
+        SpinLockIrq, //
+    },
+    timer::{
+        now_ns,
+        Timer, //
+    },
+    work::Work,
+};
+pub use roce::status::WcStatus;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Making queue pairs.
+
+use super::connection::Connection;
+use super::receive::{
+    RecvQueue,
+    RecvSide, //
+};
+use super::request::{
+    KernelQueue,
+    RecvHead,
+    SendHead, //
+};
+use super::ring::RingReader;
+use super::send::{
+    SendQueue,
+    SendSide, //
+};
+use super::{
+    Events,
+    QpKind,
+    Rings,
+    BACKLOG,
+    BACKLOG_BYTES, //
+};
+use crate::limits::{
+    self,
+    Charge, //
+};
+use crate::pd::WirePd;
+use crate::prelude::*;
+use crate::tm::rendezvous;
+use kernel::new_mutex;
+use rdma::process::Process;
+use rdma::qp::{
+    QpAttr,
+    QpCap, //
+};
+use rdma::work;
+
+/// What differs between the users of QPs: where requests come from.
+pub struct Queues {
+    send: SendQueue,
+    recv: RecvQueue,
+    kernel_sends: Option<Arc<KernelQueue<SendHead>>>,
+    kernel_recvs: Option<Arc<KernelQueue<RecvHead>>>,
+    rings: Rings,
+}
+
+/// A ring of a process.
+pub struct SharedRing {
+    /// Its memory.
+    pub mem: Arc<RingMem>,
+    /// Slots, a power of two.
+    pub entries: u32,
+    /// Bytes from one slot to the next.
+    pub stride: u32,
+}
+
+impl Queues {
+    /// No requests come from anywhere.
+    pub fn none() -> Self {
+        Queues {
+            send: SendQueue::None,
+            recv: RecvQueue::None,
+            kernel_sends: None,
+            kernel_recvs: None,
+            rings: Rings::default(),
+        }
+    }
+
+    /// The rings of a process.
+    pub fn user(sq: SharedRing, rq: Option<SharedRing>) -> Self {
+        let mut queues = Queues::none();
+        queues.rings.sq = Some(sq.mem.clone());
+        queues.send = SendQueue::User(RingReader::new(sq.mem, sq.entries, sq.stride));
+        if let Some(rq) = rq {
+            queues.rings.rq = Some(rq.mem.clone());
+            queues.recv = RecvQueue::User(RingReader::new(rq.mem, rq.entries, rq.stride));
+        }
+        queues
+    }
+
+    /// The queues of a kernel user. Process context.
+    pub fn kernel(cap: &QpCap, has_rq: bool) -> Result<Self> {
+        let sends = Arc::pin_init(
+            KernelQueue::new(cap.max_send_wr, cap.max_send_sge),
+            GFP_KERNEL,
+        )?;
+        let mut queues = Queues {
+            send: SendQueue::Kernel(sends.clone()),
+            kernel_sends: Some(sends),
+            ..Queues::none()
+        };
+        if has_rq {
+            let recvs = Arc::pin_init(
+                KernelQueue::new(cap.max_recv_wr, cap.max_recv_sge),
+                GFP_KERNEL,
+            )?;
+            queues.recv = RecvQueue::Kernel(recvs.clone());
+            queues.kernel_recvs = Some(recvs);
+        }
+        Ok(queues)
+    }
+}
+
+/// What never changes about a QP.
+pub struct Identity<'a> {
+    /// Its number.
+    pub qpn: u32,
+    /// Its type.
+    pub kind: QpKind,
+    /// Its device.
+    pub device: &'a Arc<WireDevice>,
+    /// Its protection domain; an XRC_TGT has none.
+    pub pd: Option<&'a Arc<WirePd>>,
+    /// Number of its XRC domain (XRC_TGT).
+    pub domain: Option<u64>,
+    /// Every send work request completes with a completion.
+    pub sq_sig_all: bool,
+    /// A process posts to it.
+    pub user: bool,
+    /// Its capacities.
+    pub cap: QpCap,
+}
+
+/// What a QP refers to.
+pub struct Relations {
+    /// Where sends complete.
+    pub send_cq: Option<Ref<WireCq>>,
+    /// Where receives complete.
+    pub recv_cq: Option<Ref<WireCq>>,
+    /// Where receives come from, instead of the own queue.
+    pub srq: Option<Ref<WireSrq>>,
+    /// Whom its asynchronous events go to.
+    pub events: Events,
+}
+
+impl WireQp {
+    /// Makes a queue pair in the reset state. Process context.
+    pub fn new(
+        id: Identity<'_>,
+        queues: Queues,
+        relations: Relations,
+        charge: Charge,
+    ) -> Result<Ref<Self>> {
+        let cookie = u64::from(id.qpn);
+        let resources = match id.kind {
+            QpKind::Rc | QpKind::XrcTgt => u32::from(limits::MAX_RD_ATOMIC),
+            _ => 0,
+        };
+        let device_sends = match &relations.srq {
+            Some(srq) if srq.tm.is_some() => Some(rendezvous::new_queue()?),
+            _ => None,
+        };
+        let send = SendSide::new(
+            queues.send,
+            id.cap.max_send_wr,
+            id.cap.max_send_sge,
+            id.cap.max_inline_data,
+            device_sends.clone(),
+        )?;
+        let recv = RecvSide::new(queues.recv, id.cap.max_recv_sge, resources)?;
+        let timer = Timer::new(cookie, WireQp::on_send_work)?;
+        let pace = Timer::new(cookie, WireQp::on_recv_work)?;
+        let send_work = Work::new(cookie, WireQp::on_send_work, work::Kind::Bh)?;
+        let recv_work = Work::new(cookie, WireQp::on_recv_work, work::Kind::Bh)?;
+        let process = match id.user || id.kind == QpKind::XrcTgt {
+            true => Process::current()?,
+            false => Process::kernel()?,
+        };
+        let attr = QpAttr {
+            cap: id.cap,
+            ..QpAttr::default()
+        };
+        Ref::pin_init(
+            try_pin_init!(WireQp {
+                qpn: id.qpn,
+                kind: id.kind,
+                device: id.device.clone(),
+                pd: id.pd.map_or(0, |pd| pd.id()),
+                wire_pd: id.pd.cloned(),
+                peer_sleeps: Atomic::new(0),
+                copies: Atomic::new(0),
+                congested: Atomic::new(0),
+                domain: id.domain,
+                sq_sig_all: id.sq_sig_all,
+                user: id.user,
+                state: Atomic::new(QpState::Reset as u32),
+                qkey: Atomic::new(0),
+                local_waiter: Atomic::new(0),
+                send_waiter: Atomic::new(0),
+                retired: Atomic::new(0),
+                send_connection: Connection::new(),
+                recv_connection: Connection::new(),
+                send: Owner::new(send),
+                recv: Owner::new(recv),
+                requests <- Backlog::new(BACKLOG, BACKLOG_BYTES, process.clone()),
+                responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, process),
+                timer,
+                pace,
+                send_work,
+                recv_work,
+                send_cq: relations.send_cq,
+                recv_cq: relations.recv_cq,
+                srq: relations.srq,
+                device_sends,
+                kernel_sends: queues.kernel_sends,
+                kernel_recvs: queues.kernel_recvs,
+                rings: queues.rings,
+                events: relations.events,
+                attr <- new_mutex!(attr, "xroce qp attributes"),
+                cap: id.cap,
+                _charge: charge,
+            }? Error),
+            GFP_ACCOUNT,
+        )
+    }
+}

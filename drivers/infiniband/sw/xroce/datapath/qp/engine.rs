@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What drives the two directions of a queue pair, and from where.
+//!
+//! Runs belong in softirq or in the process that rings the doorbell, and do not sleep. Those of a queue
+//! pair that may meet memory which is not pinned ([`WireQp::sleeps`]) are different: all that brings
+//! input only queues a work item, which runs in a kernel thread. That a queue pair is of this kind is
+//! said before such memory can be used, and a run that began before is an RCU reader which the
+//! registration waits for.
+//!
+//! Each direction is the property of whoever holds its [`Owner`]. A doorbell, a packet, a timer and
+//! a work item all do the same: they leave their input where the owner finds it (ring, backlog,
+//! clock) and kick. The run that follows looks at everything. Nobody waits for anybody, except
+//! the control path, which takes an owner in process context.
+
+use super::receive::RecvSide;
+use super::send::SendSide;
+use super::BACKLOG;
+use crate::prelude::*;
+use crate::tables;
+use crate::tx::Av;
+use roce::wire::{split_icrc, Cnp, Packet};
+
+/// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
+/// bring new input as fast as this one handles it.
+const MAX_ROUNDS: u32 = 16;
+
+/// QPs that one run of a send side has run after it, one for the sake of the other.
+const MAX_WAITERS: u32 = 4;
+
+/// Packets that one run takes from a backlog.
+const BACKLOG_BURST: u32 = 64;
+
+/// Runs that a doorbell makes in its caller, which holds the device meanwhile: nobody can remove it. The
+/// rest is left to a kernel thread. A process that has posted much gets to poll for the first of it.
+const DOORBELL_RUNS: u32 = 4;
+
+/// The same for messages within the host, 16 MiB: no peer paces them, and the copy takes as long in the
+/// thread, which would compete with the process that polls for it.
+const DOORBELL_COPY_RUNS: u32 = 64;
+
+/// Bursts that empty a full backlog.
+pub(super) const BACKLOG_BURSTS: u32 = BACKLOG.div_ceil(BACKLOG_BURST);
+
+/// How much one run may do.
+pub(crate) struct Budget {
+    /// Packets still to be built or messages still to be handled.
+    packets: u32,
+    /// Bytes of payload still to be moved.
+    bytes: u32,
+}
+
+impl Budget {
+    /// Budget of one run: a burst that the softnet backlog of the receiving end (1000 packets by
+    /// default, shared by all) holds easily.
+    pub(crate) fn new() -> Self {
+        Budget {
+            packets: 64,
+            bytes: 256 << 10,
+        }
+    }
+
+    /// Takes one packet and `bytes` from the budget.
+    pub(crate) fn spend(&mut self, bytes: u32) {
+        self.packets = self.packets.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+
+    /// Takes `count` requests without a packet from the budget.
+    pub(crate) fn spend_requests(&mut self, count: u32) {
+        self.packets = self.packets.saturating_sub(count);
+    }
+
+    /// Nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.packets == 0 || self.bytes == 0
+    }
+}
+
+impl WireQp {
+    /// Runs the send side, or makes its present owner run it again. Any context but NMI and hard
+    /// interrupt.
+    pub fn kick_send(&self) {
+        if self.run_send(&mut None, false) {
+            self.schedule_send();
+        }
+    }
+
+    /// Runs the receive side, or makes its present owner run it again. Any context but NMI and hard
+    /// interrupt.
+    pub fn kick_receive(&self) {
+        if self.run_receive(&mut None, false) {
+            self.schedule_receive();
+        }
+    }
+
+    /// Has the send side run soon. Any context: kernel users post with interrupts off.
+    pub fn schedule_send(&self) {
+        if self.sleeps() {
+            self.send_work.schedule_process();
+        } else {
+            self.send_work.schedule();
+        }
+    }
+
+    /// Has the receive side run soon. Any context.
+    pub fn schedule_receive(&self) {
+        if self.sleeps() {
+            self.recv_work.schedule_process();
+        } else {
+            self.recv_work.schedule();
+        }
+    }
+
+    /// Whether something holds the send side back in the long run: the acknowledgements of its peer. What
+    /// is not held back a process can keep going for ever, and must not in softirq, which comes before
+    /// everybody else's work.
+    fn is_paced(&self) -> bool {
+        self.kind.is_reliable() && self.copies.load(Relaxed) == 0 && !self.state().is_error()
+    }
+
+    /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when a
+    /// signal is pending, and leaves what remains to a kernel thread. The ring may be filled by another
+    /// thread as fast as it is emptied here, and the removal of the device waits for its commands. In
+    /// the error state it flushes both directions, since it is then what follows a posted receive as
+    /// well. Process context.
+    pub fn doorbell(&self) {
+        if self.state().is_error() {
+            self.kick_receive();
+        }
+        let mut runs = 0u32;
+        while self.run_send(&mut None, false) {
+            runs = runs.wrapping_add(1);
+            let most = match self.copies.load(Relaxed) {
+                0 => DOORBELL_RUNS,
+                _ => DOORBELL_COPY_RUNS,
+            };
+            if runs >= most || rdma::work::signal_pending() {
+                self.send_work.schedule_process();
+                return;
+            }
+            rdma::work::cond_resched();
+        }
+    }
+
+    /// Whether a run must not begin here, but in a kernel thread. A QP that was reset uses no memory.
+    fn is_for_thread(&self) -> bool {
+        self.sleeps() && self.state() != QpState::Reset
+    }
+
+    /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
+    /// verified response, is taken unless somebody else owns the side. `thread`: the caller is a
+    /// kernel thread that may sleep.
+    fn run_send(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+        let again = self.run_send_alone(packet, thread);
+        self.run_waiters();
+        again
+    }
+
+    /// Runs the send sides that waited for this one, here and now: a work item would wait for a CPU. A
+    /// chain of them is cut off.
+    fn run_waiters(&self) {
+        // Whoever owns it looks when it has let go.
+        if self.send.is_owned() {
+            return;
+        }
+        let mut next = self.take_send_waiter();
+        for _ in 0..MAX_WAITERS {
+            let Some(qp) = next else {
+                return;
+            };
+            // It may be another process's, which is not to miss it while this one has no CPU.
+            let softirq = NoSoftirq::new();
+            if qp.run_send_alone(&mut None, false) {
+                qp.schedule_send();
+            }
+            drop(softirq);
+            next = qp.take_send_waiter();
+        }
+        if let Some(qp) = next {
+            qp.schedule_send();
+        }
+    }
+
+    /// The QP that waits for the send side. Who leaves its number looks once more whether that is owned;
+    /// the owner looks here after it has let go.
+    fn take_send_waiter(&self) -> Option<Ref<WireQp>> {
+        if self.send_waiter.load(Relaxed) == 0 {
+            return None;
+        }
+        find(u64::from(self.send_waiter.xchg(0, Full)))
+    }
+
+    /// As [`WireQp::run_send`], but leaves those alone that wait for it.
+    fn run_send_alone(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+        // A run that began before the queue pair could meet on-demand memory is an RCU reader, in a
+        // thread as well: the registration waits for it.
+        let thread = thread && self.sleeps();
+        kick(&self.send, |side: &mut SendSide| {
+            if thread {
+                return side.run(self, packet.take());
+            }
+            let rcu = rdma::rcu::read_lock();
+            if self.is_for_thread() {
+                if let Some(packet) = packet.take() {
+                    self.leave(&self.responses, packet);
+                }
+                self.send_work.schedule_process();
+                return Run::Idle;
+            }
+            let run = side.run(self, packet.take());
+            drop(rcu);
+            run
+        })
+    }
+
+    /// As [`WireQp::run_send`], for the receive side and a verified request.
+    fn run_receive(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+        // As in `run_send_alone`.
+        let thread = thread && self.sleeps();
+        let mut fetch = false;
+        let again = kick(&self.recv, |side: &mut RecvSide| {
+            if thread {
+                let run = side.run(self, packet.take());
+                fetch |= side.io.take_fetch();
+                return run;
+            }
+            let rcu = rdma::rcu::read_lock();
+            if self.is_for_thread() {
+                if let Some(packet) = packet.take() {
+                    self.leave(&self.requests, packet);
+                }
+                self.recv_work.schedule_process();
+                return Run::Idle;
+            }
+            let run = side.run(self, packet.take());
+            fetch |= side.io.take_fetch();
+            drop(rcu);
+            run
+        });
+        // Behind the answers of this run: at the end of the softirq that this is, as a rule.
+        if fetch {
+            self.schedule_send();
+        }
+        again
+    }
+
+    /// Hands a verified response packet to the requester. Softirq.
+    pub(crate) fn response(&self, packet: RxSkb) {
+        let run = |packet: &mut Option<RxSkb>| self.run_send(packet, false);
+        if self.hand_over(&self.responses, packet, run) {
+            self.schedule_send();
+        }
+    }
+
+    /// Hands a verified request packet to the responder. Softirq.
+    pub(crate) fn request(&self, packet: RxSkb) {
+        let run = |packet: &mut Option<RxSkb>| self.run_receive(packet, false);
+        if self.hand_over(&self.requests, packet, run) {
+            self.schedule_receive();
+        }
+    }
+
+    /// Has `run` take `packet`, or leaves it where the present owner of the side finds it. True when
+    /// work is left.
+    fn hand_over(
+        &self,
+        backlog: &Backlog,
+        packet: RxSkb,
+        run: impl Fn(&mut Option<RxSkb>) -> bool,
+    ) -> bool {
+        let mut packet = Some(packet);
+        let again = run(&mut packet);
+        let Some(packet) = packet else {
+            return again;
+        };
+        self.leave(backlog, packet);
+        run(&mut None)
+    }
+
+    /// Leaves a packet for the next run.
+    fn leave(&self, backlog: &Backlog, packet: RxSkb) {
+        if backlog.push(packet).is_err() {
+            self.device.count(Counter::Dropped, 1);
+        }
+    }
+
+    /// Callback of the QP's timer and of its send work; `qpn` is their cookie. Softirq, or a thread.
+    pub(crate) fn on_send_work(qpn: u64) {
+        let Some(qp) = find(qpn) else {
+            return;
+        };
+        let thread = !rdma::work::in_softirq();
+        if qp.run_send(&mut None, thread) {
+            if thread || !qp.is_paced() {
+                qp.send_work.schedule_process();
+            } else {
+                qp.schedule_send();
+            }
+        }
+    }
+
+    /// Callback of the QP's receive work and of the timer that paces it. Softirq, or a thread.
+    pub(crate) fn on_recv_work(qpn: u64) {
+        let Some(qp) = find(qpn) else {
+            return;
+        };
+        let thread = !rdma::work::in_softirq();
+        if qp.run_receive(&mut None, thread) {
+            // Receives may be posted as fast as they are flushed.
+            if thread || qp.state().is_error() {
+                qp.recv_work.schedule_process();
+            } else {
+                qp.schedule_receive();
+            }
+        }
+    }
+}
+
+fn find(qpn: u64) -> Option<Ref<WireQp>> {
+    tables::get()?.qps.get(u32::try_from(qpn).ok()?)
+}
+
+/// Kicks a side for at most [`MAX_ROUNDS`] runs; true when work is left that nobody will do unless
+/// asked.
+fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
+    let mut rounds = 0u32;
+    let kick = side.kick(|side: &mut T| {
+        rounds = rounds.wrapping_add(1);
+        if rounds > MAX_ROUNDS {
+            return Run::Again;
+        }
+        run(side)
+    });
+    matches!(kick, Kick::Again)
+}
+
+/// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take, and
+/// no more once the state of the queue pair changes: each may have to wait for memory that is not pinned,
+/// for seconds, and whoever resets or destroys the queue pair waits for the run. True when some are left
+/// for another run, which sees the new state.
+pub(crate) fn take_packets(
+    qp: &WireQp,
+    backlog: &Backlog,
+    packet: Option<RxSkb>,
+    mut f: impl FnMut(&RxSkb),
+) -> bool {
+    let state = qp.state();
+    for _ in 0..BACKLOG_BURST {
+        let now = qp.state();
+        if now != state || now == QpState::Reset {
+            break;
+        }
+        match backlog.pop() {
+            Some(skb) => f(&skb),
+            None => {
+                if let Some(skb) = packet {
+                    f(&skb);
+                }
+                return false;
+            }
+        }
+    }
+    if let Some(skb) = packet {
+        qp.leave(backlog, skb);
+    }
+    true
+}
+
+/// A verified packet of a connection.
+pub(crate) enum FromPeer<'a> {
+    /// Headers and payload.
+    Packet(Packet<'a>),
+    /// Packets of ours met congestion.
+    Cnp,
+}
+
+/// A verified packet of the connection `av`; one of another is counted, and taken for none.
+pub(crate) fn parse_from<'a>(qp: &WireQp, av: &Av, skb: &'a RxSkb) -> Option<FromPeer<'a>> {
+    if skb.src() != av.dst || skb.dst() != av.src {
+        qp.device.count(Counter::Unknown, 1);
+        return None;
+    }
+    let (covered, _) = split_icrc(skb.payload())?;
+    if Cnp::parse(covered).is_some() {
+        qp.device.count(Counter::CnpHandled, 1);
+        return Some(FromPeer::Cnp);
+    }
+    Packet::parse(covered).ok().map(FromPeer::Packet)
+}
+
+/// Headers and payload of a verified packet.
+pub(crate) fn parse(skb: &RxSkb) -> Option<Packet<'_>> {
+    let (covered, _) = split_icrc(skb.payload())?;
+    Packet::parse(covered).ok()
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The receive direction of a queue pair: request packets in, memory written, answers out.
+
+mod addressing;
+mod env;
+mod io;
+
+pub(crate) use self::addressing::remote_pd;
+pub(crate) use self::env::RecvEnv;
+pub(crate) use self::io::{Current, RecvIo, RecvQueue};
+use super::engine::{parse_from, take_packets, Budget, FromPeer};
+use super::request::{filled, MAX_SGE};
+use super::QpKind;
+use crate::prelude::*;
+use crate::tm::receive as tags;
+use crate::tx::{self, Av, BuildError, Path};
+use crate::{mr, ud, wr};
+use roce::congestion::{self, Notifier};
+use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
+
+/// Receives that one run flushes at most.
+const FLUSH_BURST: u32 = 128;
+
+/// The receive direction, as its owner sees it.
+pub(crate) struct RecvSide {
+    pub(crate) responder: Responder<KVVec<Resource>>,
+    pub(crate) path: Path,
+    /// When the peer is told that its requests met congestion.
+    notifier: Notifier,
+    pub(crate) io: RecvIo,
+}
+
+/// READ data wait while the packets of the namespace that have not left the host's queues take more
+/// memory than this, bytes.
+const TX_LIMIT: u64 = 1 << 20;
+
+/// The first of those waits, ns; each that follows is twice as long, up to 32 times.
+const PACE_NS: u64 = 100_000;
+
+/// So many waits in a row, about 50 ms, and a burst goes all the same: the queue that is full may be
+/// another net device's, which does not move at all.
+const MAX_WAITS: u32 = 20;
+
+impl RecvSide {
+    /// Makes the receive side of a QP. `max_sge` is that of its own queue, and ignored with an SRQ;
+    /// `resources` is the number of READs and atomics that may be replayed. Process context.
+    pub(crate) fn new(queue: RecvQueue, max_sge: u32, resources: u32) -> Result<Self> {
+        let max_sge = match queue {
+            RecvQueue::None => MAX_SGE,
+            _ => (max_sge as usize).min(MAX_SGE),
+        };
+        Ok(RecvSide {
+            responder: Responder::new(filled(resources as usize)?),
+            path: Path::default(),
+            notifier: Notifier::default(),
+            io: RecvIo::new(queue, max_sge)?,
+        })
+    }
+
+    /// Prepares for the RTR state.
+    pub(crate) fn configure(&mut self, config: &ResponderConfig, av: Av) {
+        self.responder.configure(config);
+        self.path.set(av);
+    }
+
+    /// Back to the state of a new QP; nothing completes.
+    pub(crate) fn reset(&mut self, qp: &WireQp) {
+        self.responder.reset();
+        self.path = Path::default();
+        self.io.forget(qp);
+    }
+
+    /// The responder, and what it needs to see of the rest.
+    pub(crate) fn split<'a>(
+        &'a mut self,
+        qp: &'a WireQp,
+    ) -> (&'a mut Responder<KVVec<Resource>>, RecvEnv<'a>) {
+        let RecvSide {
+            responder,
+            path,
+            io,
+            ..
+        } = self;
+        let env = RecvEnv {
+            qp,
+            path,
+            io,
+            source: None,
+            sender: None,
+            is_cut_off: false,
+        };
+        (responder, env)
+    }
+
+    /// One run: the packets that wait, then `packet`, then what is owed to the peer, within a
+    /// budget.
+    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+        let mut again = match qp.state() {
+            QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe => {
+                if qp.kind.is_datagram() {
+                    ud::run_receive(qp, &mut self.io, packet)
+                } else {
+                    self.run_connected(qp, packet)
+                }
+            }
+            QpState::Err => self.flush(qp),
+            // Too early: as good as lost, so the peer asks again.
+            QpState::Reset | QpState::Init => {
+                qp.requests.purge();
+                Run::Idle
+            }
+        };
+        if self.io.rest(qp) {
+            again = Run::Again;
+        }
+        self.send_replies(qp);
+        self.io.count(qp, self.responder.stats());
+        // What the peer is still owed ends with the refusal.
+        if self.io.failed && !self.responder.has_response() {
+            self.io.failed = false;
+            qp.enter_error();
+            // The flush is the next round.
+            return Run::Again;
+        }
+        crate::local::wake_waiter(qp);
+        again
+    }
+
+    fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+        let now = rdma::timer::now_ns();
+        let mut more = take_packets(qp, &qp.requests, packet, |skb| self.request(qp, skb, now));
+        more |= self.stream(qp, now);
+        // Also when packets are left: the sender may be faster than this side, and not go on without
+        // an answer.
+        let (responder, mut env) = self.split(qp);
+        responder.end_of_run(&mut env);
+        if more {
+            Run::Again
+        } else {
+            Run::Idle
+        }
+    }
+
+    /// Handles one request packet, which was verified.
+    fn request(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
+        let packet = match parse_from(qp, self.path.av(), skb) {
+            Some(FromPeer::Packet(packet)) => packet,
+            Some(FromPeer::Cnp) => {
+                qp.congested.store(1, Relaxed);
+                return;
+            }
+            None => return,
+        };
+        if congestion::is_marked(skb.tos()) {
+            self.notify(qp, now);
+        }
+        let (responder, mut env) = self.split(qp);
+        if qp.tags().is_some() {
+            env.source = tags::source(&packet);
+        }
+        responder.handle_request(&packet, now, &mut env);
+        if env.is_cut_off {
+            // What is owed to the peer, a refusal above all, is not sent any more.
+            responder.abort(&mut env);
+        }
+    }
+
+    /// A request came marked.
+    fn notify(&mut self, qp: &WireQp, now: u64) {
+        qp.device.count(Counter::EcnMarked, 1);
+        if !self.notifier.on_marked(now) {
+            return;
+        }
+        let dest_qpn = self.responder.dest_qpn();
+        if let Some(skb) = tx::notice(qp.device.tunnel(), &mut self.path, dest_qpn) {
+            qp.device.count(Counter::CnpSent, 1);
+            self.io.replies.push(skb);
+            self.io.reply_count = self.io.reply_count.wrapping_add(1);
+        }
+    }
+
+    /// Whether READ data wait, for the network or for the queues of the host: no ACK of the peer paces
+    /// them, and a whole READ may be asked for at once. If so, a timer runs this side again.
+    fn is_paced(&mut self, qp: &WireQp, now: u64) -> bool {
+        let io = &mut self.io;
+        if qp.congested.load(Relaxed) != 0 {
+            qp.congested.store(0, Relaxed);
+            io.brake.on_notified();
+        }
+        if now < io.resume_at {
+            // The timer may have fired for an earlier wait, with this one set meanwhile.
+            qp.pace.start_at(io.resume_at);
+            return true;
+        }
+        if let Some(until) = io.brake.wait(now) {
+            io.resume_at = until;
+            qp.pace.start_at(until);
+            return true;
+        }
+        if io.waits >= MAX_WAITS || qp.device.tunnel().tx_in_flight() <= TX_LIMIT {
+            io.waits = 0;
+            return false;
+        }
+        io.resume_at = now.saturating_add(PACE_NS << io.waits.min(5));
+        io.waits = io.waits.wrapping_add(1);
+        qp.pace.start_at(io.resume_at);
+        true
+    }
+
+    /// Sends READ responses. True when some are left for another run.
+    fn stream(&mut self, qp: &WireQp, now: u64) -> bool {
+        if !self.responder.has_response() {
+            return self.burst(qp, now);
+        }
+        if self.is_paced(qp, now) {
+            return false;
+        }
+        let more = self.burst(qp, now);
+        self.io.brake.on_burst(now);
+        more
+    }
+
+    /// Sends the READ responses of one run. True when some are left.
+    fn burst(&mut self, qp: &WireQp, now: u64) -> bool {
+        let mut budget = Budget::new();
+        loop {
+            // Whoever resets or destroys the queue pair waits for this run.
+            if qp.state() == QpState::Reset {
+                return true;
+            }
+            let Some(response) = self.responder.poll_response(now) else {
+                return false;
+            };
+            match self.build(qp, &response) {
+                Ok(skb) => {
+                    self.io.replies.push(skb);
+                    self.io.reply_count = self.io.reply_count.wrapping_add(1);
+                }
+                Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
+                Err(BuildError::Fault) => {
+                    let (responder, mut env) = self.split(qp);
+                    responder.response_fault(&mut env);
+                    // A repeated READ ends here; what stands behind it goes on.
+                    budget.spend(0);
+                    if budget.is_empty() {
+                        return true;
+                    }
+                    continue;
+                }
+            }
+            let len = response.payload.map_or(0, |slice| slice.len);
+            qp.device.count(Counter::SentBytes, u64::from(len));
+            budget.spend(len);
+            if budget.is_empty() {
+                return true;
+            }
+        }
+    }
+
+    fn build(&mut self, qp: &WireQp, response: &Response) -> Result<TxSkb, BuildError> {
+        let Ok(route) = self.path.route(qp.device.tunnel()) else {
+            return Err(BuildError::NoMemory);
+        };
+        let header = response.header.as_slice();
+        let pad = usize::from(response.pad);
+        let Some(slice) = response.payload.filter(|slice| slice.len > 0) else {
+            return tx::build(route, header, 0, pad, |_| Ok(()));
+        };
+        let pd = remote_pd(qp, slice.srqn)?;
+        tx::build(route, header, slice.len as usize, pad, |out| {
+            mr::with_remote(
+                slice.rkey,
+                pd,
+                qp.qpn,
+                slice.va,
+                u64::from(slice.len),
+                mr::REMOTE_READ,
+                |memory, at| memory.read(at, out),
+            )
+        })
+    }
+
+    /// Hands the answers of this run to the stack.
+    fn send_replies(&mut self, qp: &WireQp) {
+        if self.io.reply_count == 0 {
+            return;
+        }
+        qp.device
+            .count(Counter::SentPackets, u64::from(self.io.reply_count));
+        self.io.reply_count = 0;
+        let dropped = self.io.replies.flush();
+        if dropped > 0 {
+            qp.device.count(Counter::SendError, u64::from(dropped));
+        }
+    }
+
+    /// The QP is in the error state: every receive completes with a flush error.
+    fn flush(&mut self, qp: &WireQp) -> Run {
+        qp.requests.purge();
+        if !self.io.flushed {
+            self.io.flushed = true;
+            let (responder, mut env) = self.split(qp);
+            responder.abort(&mut env);
+            // Whether anybody hears of it makes no difference any more.
+            let _ = self.io.finish(qp, flushed());
+            if let RecvQueue::User(ring) = &self.io.queue {
+                ring.set_flush();
+            }
+        }
+        for _ in 0..FLUSH_BURST {
+            let none = matches!(self.io.queue, RecvQueue::None);
+            let taken = match none {
+                true => Err(ReceiveError::Empty),
+                false => self.io.take(qp, None),
+            };
+            // What is flushed to a queue that has overflowed nobody sees: it stays where it is.
+            if matches!(taken, Err(ReceiveError::Empty | ReceiveError::Broken)) {
+                let on_srq = qp.srq.is_some() || qp.kind == QpKind::XrcTgt;
+                if on_srq && !self.io.last_wqe {
+                    self.io.last_wqe = true;
+                    qp.event(QpEvent::LastWqeReached);
+                }
+                return Run::Idle;
+            }
+            let _ = self.io.finish(qp, flushed());
+        }
+        Run::Again
+    }
+}
+
+/// The completion of a receive that was not used.
+fn flushed() -> Completion {
+    Completion {
+        status: WcStatus::WrFlushErr,
+        opcode: wr::WC_RECV,
+        ..Completion::default()
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the responder sees of the kernel: receives, memory, completions, answers, events.
+
+use super::addressing::{remote_pd, with_srq};
+use super::io::RecvIo;
+use crate::cq::Overrun;
+use crate::prelude::*;
+use crate::tm::receive::Source;
+use crate::tx::{self, Path};
+use crate::{access, mr, wr};
+use roce::responder::{
+    AtomicOp, CompletionLost, Flush, QpEvent as ResponderEvent, ReceiveError, RecvCompletion,
+    RecvOp, RemoteAccess, ResponderEnv, ScatterError,
+};
+use roce::wire::HeaderBuf;
+
+/// What the responder sees of the kernel.
+pub(crate) struct RecvEnv<'a> {
+    pub(crate) qp: &'a WireQp,
+    pub(crate) path: &'a mut Path,
+    pub(crate) io: &'a mut RecvIo,
+    /// The message that may begin now, for a tag-matching queue.
+    pub(crate) source: Option<Source<'a>>,
+    /// Who asks, if it is of this host: its own run is what executes the request.
+    pub(crate) sender: Option<&'a WireQp>,
+    /// The connection of `qp` was ended in the midst of a request: nobody is told anything.
+    pub(crate) is_cut_off: bool,
+}
+
+impl RecvEnv<'_> {
+    /// Runs `f` on the memory that a remote key names.
+    pub(crate) fn with_remote<R>(
+        &self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        len: u64,
+        access: u32,
+        f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
+    ) -> Result<R, Fault> {
+        let pd = remote_pd(self.qp, srqn)?;
+        mr::with_remote(rkey, pd, self.qp.qpn, va, len, access, f)
+    }
+}
+
+type WireFault = roce::status::Fault;
+
+fn wire_fault(_: Fault) -> WireFault {
+    roce::status::Fault
+}
+
+impl ResponderEnv for RecvEnv<'_> {
+    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
+        match &self.source {
+            Some(source) => self.io.take_tagged(self.qp, source),
+            None => self.io.take(self.qp, srqn),
+        }
+    }
+
+    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+        with_srq(self.qp, srqn, |_| ())
+    }
+
+    fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+        let current = &self.io.current;
+        if current.is_orphan() {
+            return Err(ScatterError::Protection);
+        }
+        let stored = match &current.tagged {
+            Some(tagged) => tagged.scatter(current.pd, current.list(), offset, data),
+            None => access::scatter(current.pd, current.list(), offset, data),
+        };
+        stored.map_err(|e| match e {
+            access::ScatterError::TooLong => ScatterError::TooLong,
+            access::ScatterError::Protection => ScatterError::Protection,
+        })
+    }
+
+    fn complete_receive(&mut self, done: &RecvCompletion) -> Result<(), CompletionLost> {
+        let mut completion = recv_completion(done);
+        if self.is_cut_off {
+            completion.status = WcStatus::WrFlushErr;
+        }
+        let is_success = completion.status == WcStatus::Success;
+        match self.io.finish(self.qp, completion) {
+            Err(Overrun) if is_success => Err(CompletionLost),
+            // The QP ends anyway.
+            _ => Ok(()),
+        }
+    }
+
+    fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), WireFault> {
+        let access = mr::access_of(a.kind);
+        let len = u64::from(a.len);
+        self.with_remote(a.srqn, a.rkey, a.va, len, access, |_, _| Ok(()))
+            .map_err(wire_fault)
+    }
+
+    fn remote_write(
+        &mut self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        data: &[u8],
+    ) -> Result<(), WireFault> {
+        self.with_remote(
+            srqn,
+            rkey,
+            va,
+            data.len() as u64,
+            mr::REMOTE_WRITE,
+            |memory, at| memory.write(at, data),
+        )
+        .map_err(wire_fault)
+    }
+
+    fn atomic(
+        &mut self,
+        srqn: Option<u32>,
+        rkey: u32,
+        va: u64,
+        op: AtomicOp,
+    ) -> Result<u64, WireFault> {
+        let access = match op {
+            AtomicOp::Write { .. } => mr::REMOTE_WRITE,
+            AtomicOp::CmpSwap { .. } | AtomicOp::FetchAdd { .. } => mr::REMOTE_ATOMIC,
+        };
+        self.with_remote(srqn, rkey, va, 8, access, |memory, at| match op {
+            AtomicOp::CmpSwap { compare, swap } => memory.cmp_swap(at, compare, swap),
+            AtomicOp::FetchAdd { add } => memory.fetch_add(at, add),
+            AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
+        })
+        .map_err(wire_fault)
+    }
+
+    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {
+        let done =
+            remote_pd(self.qp, srqn).and_then(|pd| mr::flush(self.qp, self.sender, pd, flush));
+        self.is_cut_off = done.is_err() && !self.qp.state().is_connected();
+        done.map_err(wire_fault)
+    }
+
+    fn invalidate(&mut self, rkey: u32) -> Result<(), WireFault> {
+        mr::remote_invalidate(self.qp, rkey).map_err(wire_fault)
+    }
+
+    fn reply(&mut self, header: &HeaderBuf) {
+        if self.is_cut_off {
+            return;
+        }
+        let Ok(route) = self.path.route(self.qp.device.tunnel()) else {
+            return;
+        };
+        if let Ok(skb) = tx::build(route, header.as_slice(), 0, 0, |_| Ok(())) {
+            self.io.replies.push(skb);
+            self.io.reply_count = self.io.reply_count.wrapping_add(1);
+        }
+    }
+
+    fn event(&mut self, event: ResponderEvent) {
+        if self.is_cut_off {
+            return;
+        }
+        match event {
+            // News only to a QP that waits to be told that it may send.
+            ResponderEvent::CommEst if self.qp.state() == QpState::Rtr => {
+                self.qp.event(QpEvent::CommunicationEstablished)
+            }
+            ResponderEvent::CommEst => {}
+            ResponderEvent::AccessErr => self.qp.event(QpEvent::AccessError),
+            ResponderEvent::ReqErr => self.qp.event(QpEvent::RequestError),
+            ResponderEvent::Fatal => self.qp.event(QpEvent::Fatal),
+        }
+    }
+
+    fn fatal(&mut self) {
+        self.io.failed |= !self.is_cut_off;
+    }
+}
+
+/// The completion queue's view of a finished receive.
+fn recv_completion(done: &RecvCompletion) -> Completion {
+    let mut flags = 0;
+    let mut imm = 0;
+    if let Some(data) = done.imm {
+        flags |= wr::WC_WITH_IMM;
+        imm = data;
+    }
+    if let Some(rkey) = done.invalidated {
+        flags |= wr::WC_WITH_INV;
+        imm = rkey;
+    }
+    Completion {
+        status: done.status,
+        opcode: match done.op {
+            RecvOp::Send => wr::WC_RECV,
+            RecvOp::WriteImm => wr::WC_RECV_RDMA_WITH_IMM,
+        },
+        byte_len: done.byte_len,
+        imm,
+        wc_flags: flags,
+        solicited: done.solicited,
+        ..Completion::default()
+    }
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The send direction of a connected queue pair: work requests in, packets out, completions.
+
+mod io;
+
+pub(crate) use self::io::{complete, Failure, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
+use super::engine::{parse_from, take_packets, Budget, FromPeer, BACKLOG_BURSTS};
+use super::request::{filled, SendOp};
+use super::ring::CorruptRing;
+use crate::prelude::*;
+use crate::tm::rendezvous;
+use crate::tx::{self, Av, BuildError, Path};
+use crate::{limits, local, ud};
+use roce::congestion::{self, Notifier};
+use roce::opcode::Family;
+use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
+
+/// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
+const MAX_UNDER_WAY: u32 = 128;
+
+/// The most packets in flight, unless the configuration says otherwise: the softnet queue that they
+/// pass on a virtual link holds 1000, for all connections together.
+const MAX_WINDOW_PACKETS: u32 = 384;
+
+/// Packets that are handed to the stack at a time. On a virtual link, what a process hands over is
+/// received by its peer in the same breath; with larger bursts that takes longer than softirqs may,
+/// and the rest waits for a thread that has to compete for the CPU.
+const BURST: usize = 16;
+
+/// Work requests that one run flushes at most.
+const FLUSH_BURST: u32 = 128;
+
+/// The send direction, as its owner sees it.
+pub(crate) struct SendSide {
+    pub(crate) requester: Requester<KVVec<Wqe>>,
+    /// QP number of the peer.
+    pub(crate) dest_qpn: u32,
+    pub(crate) path: Path,
+    /// When the peer is told that its answers met congestion.
+    notifier: Notifier,
+    pub(crate) io: SendIo,
+}
+
+impl SendSide {
+    /// Makes the send side of a QP. `entries` is the depth of its send queue; `device` has the requests
+    /// of the device itself. Process context.
+    pub(crate) fn new(
+        queue: SendQueue,
+        entries: u32,
+        max_sge: u32,
+        max_inline: u32,
+        device: Option<Arc<rendezvous::Queue>>,
+    ) -> Result<Self> {
+        let (entries, max_sge) = match device {
+            Some(_) => (
+                entries.max(rendezvous::UNDER_WAY),
+                max_sge.max(limits::MAX_TM_SGE),
+            ),
+            None => (entries, max_sge),
+        };
+        let slots = match queue {
+            SendQueue::None => 0,
+            _ => entries.clamp(1, MAX_UNDER_WAY) as usize,
+        };
+        let max_sge = max_sge as usize;
+        Ok(SendSide {
+            requester: Requester::new(filled(slots)?),
+            dest_qpn: 0,
+            path: Path::default(),
+            notifier: Notifier::default(),
+            io: SendIo::new(queue, device, slots, max_sge, max_inline)?,
+        })
+    }
+
+    /// Prepares for the RTS state, or changes what may be changed later.
+    pub(crate) fn configure(&mut self, config: &RequesterConfig, av: Av) {
+        let mut config = *config;
+        if config.max_window == 0 {
+            config.max_window = config.mtu.bytes().saturating_mul(MAX_WINDOW_PACKETS);
+        }
+        self.requester.configure(&config);
+        self.dest_qpn = config.dest_qpn;
+        self.path.set(av);
+    }
+
+    /// Back to the state of a new QP; nothing completes. Process context.
+    pub(crate) fn reset(&mut self, qp: &WireQp) {
+        local::abandon_wait(self, qp);
+        self.requester.reset();
+        self.path = Path::default();
+        self.io.forget();
+        qp.copies.store(0, Relaxed);
+    }
+
+    /// One run: everything that can be done now, within a budget.
+    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+        let again = match qp.state() {
+            // What was begun is done: a datagram is, when its run ends.
+            QpState::Sqd if qp.kind.is_datagram() => Run::Idle,
+            QpState::Rts | QpState::Sqd => {
+                if qp.kind.is_datagram() {
+                    ud::run_send(qp, &mut self.io)
+                } else {
+                    self.run_connected(qp, packet)
+                }
+            }
+            QpState::Sqe | QpState::Err => self.flush(qp),
+            // A response that comes too early or too late.
+            QpState::Reset | QpState::Init | QpState::Rtr => {
+                qp.responses.purge();
+                Run::Idle
+            }
+        };
+        self.io.publish();
+        self.io.count(qp, self.requester.stats());
+        let Some(failure) = self.io.failure.take() else {
+            return again;
+        };
+        // A request of an unreliable QP that failed has taken it to SQE: its receive queue goes on.
+        if failure == Failure::Ring || qp.kind.is_reliable() {
+            qp.set_error();
+            qp.schedule_receive();
+        }
+        // The flush is the next round.
+        Run::Again
+    }
+
+    fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+        let now = rdma::timer::now_ns();
+        let mut budget = Budget::new();
+        let more = take_packets(qp, &qp.responses, packet, |skb| self.response(qp, skb, now));
+        // An answer that waits may be the one that is missed.
+        if !more && self.requester.next_deadline().is_some_and(|d| now >= d) {
+            let mut env = SendEnv {
+                qp,
+                io: &mut self.io,
+            };
+            self.requester.handle_timeout(now, &mut env);
+        }
+        let again = match local::run(self, qp, now, &mut budget) {
+            Some(again) => again,
+            None => self.transmit(qp, now, &mut budget),
+        };
+        if let Some(deadline) = self.requester.next_deadline() {
+            qp.timer.start_at(deadline);
+        }
+        if more {
+            Run::Again
+        } else {
+            again
+        }
+    }
+
+    /// Handles one response packet, which was verified.
+    fn response(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
+        let packet = match parse_from(qp, self.path.av(), skb) {
+            Some(FromPeer::Packet(packet)) => packet,
+            Some(FromPeer::Cnp) => {
+                self.requester.on_congestion();
+                qp.congested.store(1, Relaxed);
+                return;
+            }
+            None => return,
+        };
+        if congestion::is_marked(skb.tos()) {
+            // What a READ asks for at a time is bounded by the window.
+            if packet.opcode.family() == Family::ReadResponse {
+                self.requester.on_congestion();
+            }
+            self.notify(qp, now);
+        }
+        let mut env = SendEnv {
+            qp,
+            io: &mut self.io,
+        };
+        self.requester.handle_response(&packet, now, &mut env);
+    }
+
+    /// An answer came marked.
+    fn notify(&mut self, qp: &WireQp, now: u64) {
+        qp.device.count(Counter::EcnMarked, 1);
+        if !self.notifier.on_marked(now) {
+            return;
+        }
+        let Some(skb) = tx::notice(qp.device.tunnel(), &mut self.path, self.dest_qpn) else {
+            return;
+        };
+        let mut batch = TxBatch::new();
+        batch.push(skb);
+        qp.device.count(Counter::CnpSent, 1);
+        qp.device.count(Counter::SentPackets, 1);
+        let dropped = batch.flush();
+        if dropped > 0 {
+            qp.device.count(Counter::SendError, u64::from(dropped));
+        }
+    }
+
+    /// Builds and sends packets until the requester has none, or the budget is spent.
+    fn transmit(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> Run {
+        let mut batch = TxBatch::new();
+        let mut dropped = 0u32;
+        let mut packets = 0u64;
+        let mut bytes = 0u64;
+        let mut again = Run::Idle;
+        let mut route = None;
+        loop {
+            // Whoever resets or destroys the queue pair waits for this run.
+            if qp.state() == QpState::Reset {
+                again = Run::Again;
+                break;
+            }
+            let filled = fill(&mut self.requester, &mut self.io, qp);
+            if filled == Filled::Corrupt {
+                break;
+            }
+            let mut env = SendEnv {
+                qp,
+                io: &mut self.io,
+            };
+            let transmit = self.requester.poll_transmit(now, &mut env);
+            budget.spend_requests(self.io.take_executed());
+            let Some(transmit) = transmit else {
+                if idle(filled, &self.requester, &mut self.io) {
+                    break;
+                }
+                if budget.is_empty() {
+                    self.io.blocked();
+                    again = Run::Again;
+                    break;
+                }
+                continue;
+            };
+            if route.is_none() {
+                route = self.path.route(qp.device.tunnel()).ok();
+            }
+            let len = transmit.payload.as_ref().map_or(0, |p| p.len);
+            packets = packets.wrapping_add(1);
+            bytes = bytes.wrapping_add(u64::from(len));
+            let built = match &mut route {
+                Some(route) => build(&self.io, qp, route, &transmit),
+                // Without a route the packet is lost, and the retry timer decides.
+                None => Err(BuildError::NoMemory),
+            };
+            match built {
+                Ok(skb) => {
+                    batch.push(skb);
+                    if batch.len() >= BURST {
+                        dropped = dropped.wrapping_add(batch.flush());
+                    }
+                }
+                Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
+                Err(BuildError::Fault) => {
+                    let slot = transmit.payload.map_or(0, |p| p.slot);
+                    let mut env = SendEnv {
+                        qp,
+                        io: &mut self.io,
+                    };
+                    // It ends when what was sent before it has ended: poll on.
+                    self.requester
+                        .local_fault(slot, WcStatus::LocProtErr, &mut env);
+                    continue;
+                }
+            }
+            budget.spend(len);
+            if budget.is_empty() {
+                self.io.blocked();
+                again = Run::Again;
+                break;
+            }
+        }
+        if packets > 0 {
+            qp.device.count(Counter::SentPackets, packets);
+            qp.device.count(Counter::SentBytes, bytes);
+            dropped = dropped.wrapping_add(batch.flush());
+            if dropped > 0 {
+                qp.device.count(Counter::SendError, u64::from(dropped));
+            }
+        }
+        again
+    }
+
+    /// The QP is in an error state: everything completes with a flush error, in order.
+    fn flush(&mut self, qp: &WireQp) -> Run {
+        if !self.io.flushed && !qp.kind.is_datagram() {
+            // What was answered before the error has been done. The answer may have met this side in a
+            // run that it interrupted, and the error followed it: a bad READ of what was just sent.
+            let now = rdma::timer::now_ns();
+            for _ in 0..BACKLOG_BURSTS {
+                if !take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now)) {
+                    break;
+                }
+            }
+        }
+        qp.responses.purge();
+        if !local::abandon(self, qp) {
+            return Run::Idle;
+        }
+        if !self.io.flushed {
+            self.io.flushed = true;
+            let mut env = SendEnv {
+                qp,
+                io: &mut self.io,
+            };
+            self.requester.flush(&mut env);
+            self.io.failure = None;
+        }
+        match self.flush_ring(qp, FLUSH_BURST) {
+            Ok(Fetched::Nothing) => return Run::Idle,
+            Ok(Fetched::One) => {}
+            Err(CorruptRing) => {
+                // That is more than a failed request.
+                if qp.state() == QpState::Sqe {
+                    qp.event(QpEvent::Fatal);
+                    self.io.failure = Some(Failure::Ring);
+                }
+                return Run::Idle;
+            }
+        }
+        if qp.send_cq.as_ref().is_some_and(|cq| cq.is_dead()) {
+            return Run::Idle;
+        }
+        Run::Again
+    }
+
+    /// Completes up to `count` posted requests with a flush error; says whether more may be there.
+    fn flush_ring(&mut self, qp: &WireQp, count: u32) -> Result<Fetched, CorruptRing> {
+        for _ in 0..count {
+            let mut wqe = SendWqe::default();
+            match self.io.fetch(qp, &mut wqe)? {
+                Fetched::One => {
+                    self.io.retire(&wqe);
+                    self.io.publish();
+                    complete(qp, &wqe.head, WcStatus::WrFlushErr, 0);
+                }
+                Fetched::Nothing => {
+                    if self.io.asleep() {
+                        return Ok(Fetched::Nothing);
+                    }
+                }
+            }
+        }
+        Ok(Fetched::One)
+    }
+
+    /// From SQE back to RTS; false if the QP went elsewhere meanwhile. Flushes what was posted so far, and
+    /// no more than that, whatever is posted meanwhile. Process context.
+    pub(crate) fn resume(&mut self, qp: &WireQp) -> Result<bool, CorruptRing> {
+        let mut env = SendEnv {
+            qp,
+            io: &mut self.io,
+        };
+        self.requester.flush(&mut env);
+        let posted = self.io.posted()?;
+        self.flush_ring(qp, posted)?;
+        self.io.failure = None;
+        self.io.flushed = false;
+        let is_back = qp.change_state(QpState::Sqe, QpState::Rts);
+        // A datagram QP has no use for it.
+        if is_back && !qp.kind.is_datagram() {
+            let mut env = SendEnv {
+                qp,
+                io: &mut self.io,
+            };
+            self.requester.resume(&mut env);
+        }
+        Ok(is_back)
+    }
+}
+
+/// How [`fill`] ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Filled {
+    /// All that was posted was fetched.
+    All,
+    /// There is no room for more, which may have been posted.
+    Full,
+    /// The ring is corrupt.
+    Corrupt,
+}
+
+/// Fetches work requests as long as there is room for them.
+pub(crate) fn fill(requester: &mut Requester<KVVec<Wqe>>, io: &mut SendIo, qp: &WireQp) -> Filled {
+    while requester.room() > 0 {
+        let mut wqe = SendWqe::default();
+        match io.fetch(qp, &mut wqe) {
+            Ok(Fetched::One) => {}
+            Ok(Fetched::Nothing) => return Filled::All,
+            Err(CorruptRing) => {
+                io.fail(Failure::Ring);
+                qp.event(QpEvent::Fatal);
+                return Filled::Corrupt;
+            }
+        }
+        match requester.push(to_requester(&wqe)) {
+            Ok(slot) => io.store(slot, &wqe),
+            // There was room.
+            Err(_) => return Filled::Corrupt,
+        }
+    }
+    Filled::Full
+}
+
+/// The requester, filled as `filled` says, has nothing to send now. False when there is something to
+/// fetch after all.
+pub(crate) fn idle(filled: Filled, requester: &Requester<KVVec<Wqe>>, io: &mut SendIo) -> bool {
+    if requester.room() == 0 || requester.has_unsent() {
+        // Something is under way that runs this side again: an answer or a deadline.
+        io.blocked();
+        return true;
+    }
+    // Requests that need no packet have made room, and nobody rings for those that wait for it.
+    filled != Filled::Full && io.asleep()
+}
+
+/// Builds the packet that the requester described.
+fn build(
+    io: &SendIo,
+    qp: &WireQp,
+    route: &mut Route,
+    transmit: &Transmit,
+) -> Result<TxSkb, BuildError> {
+    let header = transmit.header.as_slice();
+    let pad = usize::from(transmit.pad);
+    match &transmit.payload {
+        Some(p) => tx::build(route, header, p.len as usize, pad, |out| {
+            io.gather(qp.pd, p.slot, p.offset, out)
+        }),
+        None => tx::build(route, header, 0, pad, |_| Ok(())),
+    }
+}
+
+/// The requester's view of a work request.
+fn to_requester(wqe: &SendWqe) -> SendWr {
+    use roce::requester::SendOp as Op;
+    let head = &wqe.head;
+    let op = match head.op {
+        _ if wqe.broken.is_some() => Op::Local,
+        SendOp::Send => Op::Send,
+        SendOp::SendImm => Op::SendImm,
+        SendOp::SendInv => Op::SendInv,
+        SendOp::Write => Op::Write,
+        SendOp::WriteImm => Op::WriteImm,
+        SendOp::Read => Op::Read,
+        SendOp::CmpSwap => Op::CmpSwap,
+        SendOp::FetchAdd => Op::FetchAdd,
+        SendOp::AtomicWrite => Op::AtomicWrite,
+        SendOp::Flush => Op::Flush,
+        SendOp::BindMw | SendOp::LocalInv | SendOp::RegMr => Op::Local,
+    };
+    let flush = head.rdma.flush();
+    SendWr {
+        wr_id: head.wr_id,
+        op,
+        signaled: head.signaled,
+        solicited: head.solicited,
+        fence: head.fence,
+        length: head.length,
+        imm: head.imm,
+        invalidate_rkey: head.imm,
+        remote_addr: head.rdma.remote_addr,
+        rkey: head.rdma.rkey,
+        srqn: head.rdma.srqn,
+        compare_add: head.rdma.compare_add,
+        swap: head.rdma.swap,
+        flush_placement: flush.placement,
+        flush_level: flush.level,
+        ..SendWr::default()
+    }
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Building packets and the way they leave.
+
+use crate::prelude::*;
+use crate::rx::PKEY;
+use roce::congestion;
+use roce::wire::Cnp;
+
+/// Bytes of the invariant CRC at the end of each packet.
+pub(crate) const ICRC_LEN: usize = 4;
+
+/// The address vector of a connection: everything that the route and the IP header need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Av {
+    /// Our address.
+    pub src: GidAddr,
+    /// The peer's address.
+    pub dst: GidAddr,
+    /// UDP source port.
+    pub sport: u16,
+    /// IPv4 TOS or IPv6 traffic class.
+    pub tos: u8,
+    /// Service level.
+    pub sl: u8,
+    /// IPv4 TTL or IPv6 hop limit.
+    pub hop_limit: u8,
+    /// IPv6 flow label.
+    pub flow_label: u32,
+    /// Interface index of the net device that owns `src`, 0 for any.
+    pub oif: u32,
+}
+
+/// An address vector with its route, looked up when first needed and again when it went stale.
+#[derive(Default)]
+pub(crate) struct Path {
+    av: Av,
+    route: Option<Route>,
+}
+
+impl Path {
+    /// Changes the address vector; the route is looked up anew.
+    pub(crate) fn set(&mut self, av: Av) {
+        self.av = av;
+        self.route = None;
+    }
+
+    /// The address vector.
+    pub(crate) fn av(&self) -> &Av {
+        &self.av
+    }
+
+    /// The route, looked up now if there is none yet. One that has gone stale is looked up anew when
+    /// a packet is allocated for it. Softirq or process context.
+    pub(crate) fn route(&mut self, tunnel: &Tunnel) -> Result<&mut Route> {
+        match self.route {
+            Some(ref mut route) => Ok(route),
+            None => {
+                let flow = Flow {
+                    src: self.av.src,
+                    dst: self.av.dst,
+                    sport: self.av.sport,
+                    tos: self.av.tos,
+                    sl: self.av.sl,
+                    hop_limit: self.av.hop_limit,
+                    flow_label: self.av.flow_label,
+                    oif: self.av.oif,
+                };
+                Ok(self.route.insert(Route::resolve(tunnel, &flow)?))
+            }
+        }
+    }
+
+    /// Whether the peer's address is one of this host, in the sender's network namespace. Softirq or
+    /// process context.
+    pub(crate) fn is_local(&mut self, tunnel: &Tunnel) -> bool {
+        self.route(tunnel)
+            .is_ok_and(|route| (route.still_valid() || route.refresh().is_ok()) && route.is_local())
+    }
+}
+
+/// Why a packet was not built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BuildError {
+    /// No memory now. The packet counts as lost on the way.
+    NoMemory,
+    /// The payload's memory cannot be read.
+    Fault,
+}
+
+impl From<Fault> for BuildError {
+    fn from(_: Fault) -> Self {
+        BuildError::Fault
+    }
+}
+
+/// Builds one packet: `header` (BTH and the extended headers), `len` bytes of payload that `fill`
+/// writes, `pad` zero bytes and the ICRC. Softirq or process context.
+pub(crate) fn build(
+    route: &mut Route,
+    header: &[u8],
+    len: usize,
+    pad: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
+) -> Result<TxSkb, BuildError> {
+    let covered = header.len().wrapping_add(len).wrapping_add(pad);
+    let total = u32::try_from(covered.wrapping_add(ICRC_LEN)).map_err(|_| BuildError::NoMemory)?;
+    let mut skb = TxSkb::alloc(route, total).ok_or(BuildError::NoMemory)?;
+    {
+        let packet = skb.payload_mut();
+        let (head, rest) = packet
+            .split_at_mut_checked(header.len())
+            .ok_or(BuildError::NoMemory)?;
+        head.copy_from_slice(header);
+        let (payload, tail) = rest.split_at_mut_checked(len).ok_or(BuildError::NoMemory)?;
+        fill(payload)?;
+        if let Some(zeroes) = tail.get_mut(..pad) {
+            zeroes.fill(0);
+        }
+    }
+    let crc = icrc(skb.headers(), skb.payload().get(..covered).unwrap_or(&[]));
+    // Headers of ours always have an ICRC.
+    skb.set_icrc(crc.unwrap_or(0));
+    Ok(skb)
+}
+
+/// How a congestion notification packet is marked, whatever the data are: DSCP 48 and priority 6, as
+/// ConnectX does if not told otherwise, so that it has a queue that is not the congested one. It is there
+/// to relieve the network, so it is not to be marked itself.
+const CNP_TOS: u8 = 48 << 2 | congestion::NOT_ECT;
+const CNP_PRIORITY: u8 = 6;
+
+/// Tells the peer's queue pair `dest_qpn` that packets of its met congestion. What cannot be sent is
+/// not: the next marked packet tries again. Softirq or process context.
+pub(crate) fn notice(tunnel: &Tunnel, path: &mut Path, dest_qpn: u32) -> Option<TxSkb> {
+    let cnp = Cnp {
+        pkey: PKEY,
+        dest_qpn,
+    };
+    let route = path.route(tunnel).ok()?;
+    route
+        .marked(CNP_TOS, CNP_PRIORITY, |route| {
+            build(route, cnp.emit().as_slice(), 0, 0, |_| Ok(()))
+        })
+        .ok()?
+        .ok()
+}
+
+/// The kernel's CRC-32, for [`roce::icrc`].
+struct KernelCrc;
+
+impl roce::icrc::Crc32 for KernelCrc {
+    fn update(seed: u32, data: &[u8]) -> u32 {
+        rdma::crc::crc32_le(seed, data)
+    }
+}
+
+/// The ICRC of a packet: `headers` are the IP and UDP headers, `packet` is everything from the BTH
+/// to the padding. `None` when the headers are not plain IPv4 or IPv6 and UDP.
+pub(crate) fn icrc(headers: &[u8], packet: &[u8]) -> Option<u32> {
+    roce::icrc::compute::<KernelCrc>(headers, packet)
+}

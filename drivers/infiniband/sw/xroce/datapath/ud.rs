@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Datagram queue pairs: UD and GSI.
+//!
+//! A datagram is one packet and has no state: it is complete when it was handed to the network.
+
+use crate::prelude::*;
+use crate::qp::engine::{parse, take_packets, Budget};
+use crate::qp::receive::RecvIo;
+use crate::qp::request::{filled, SendOp};
+use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
+use crate::{access, ah, rx, tx, wr};
+use roce::psn::Psn;
+use roce::responder::ReceiveError;
+use roce::ud::{effective_qkey, Datagram, UdError};
+
+/// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
+/// 20 of them.
+const GRH_LEN: usize = 40;
+
+/// One run of the send side: sends what was posted, within a budget.
+pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
+    qp.responses.purge();
+    let mut budget = Budget::new();
+    let mut batch = TxBatch::new();
+    let mut packets = 0u64;
+    let again = loop {
+        // Whoever resets or destroys the queue pair waits for this run; and in the error state nothing
+        // is sent any more.
+        if budget.is_empty() || matches!(qp.state(), QpState::Reset | QpState::Err) {
+            io.blocked();
+            break Run::Again;
+        }
+        let mut wqe = SendWqe::default();
+        match io.fetch(qp, &mut wqe) {
+            Ok(Fetched::One) => {}
+            Ok(Fetched::Nothing) => {
+                if io.asleep() {
+                    break Run::Idle;
+                }
+                continue;
+            }
+            Err(_) => {
+                qp.event(QpEvent::Fatal);
+                io.fail(Failure::Ring);
+                break Run::Idle;
+            }
+        }
+        let status = match send_one(qp, io, &wqe) {
+            Ok(skb) => {
+                if let Some(skb) = skb {
+                    qp.device
+                        .count(Counter::SentBytes, skb.payload().len() as u64);
+                    batch.push(skb);
+                    packets = packets.wrapping_add(1);
+                } else {
+                    qp.device.count(Counter::SendError, 1);
+                }
+                WcStatus::Success
+            }
+            Err(status) => status,
+        };
+        if status != WcStatus::Success {
+            qp.set_send_error();
+        }
+        io.retire(&wqe);
+        if wqe.head.signaled || status != WcStatus::Success {
+            io.publish();
+            complete(qp, &wqe.head, status, 0);
+        }
+        budget.spend(wqe.head.length);
+        if status != WcStatus::Success {
+            io.fail(Failure::Request);
+            break Run::Idle;
+        }
+    };
+    if packets > 0 {
+        qp.device.count(Counter::SentPackets, packets);
+        let dropped = batch.flush();
+        if dropped > 0 {
+            qp.device.count(Counter::SendError, u64::from(dropped));
+        }
+    }
+    again
+}
+
+/// Builds the packet of one work request; `None` when it is lost for want of memory or a route.
+fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>, WcStatus> {
+    if let Some(status) = wqe.broken {
+        return Err(status);
+    }
+    let head = &wqe.head;
+    let imm = match head.op {
+        SendOp::Send => None,
+        SendOp::SendImm => Some(head.imm),
+        _ => return Err(WcStatus::LocQpOpErr),
+    };
+    if head.length > qp.device.mtu().bytes() {
+        return Err(WcStatus::LocLenErr);
+    }
+    let datagram = Datagram {
+        src_qpn: qp.wire_qpn(),
+        dest_qpn: head.ud.remote_qpn & 0x00ff_ffff,
+        qkey: effective_qkey(head.ud.remote_qkey, qp.qkey()),
+        pkey: rx::PKEY,
+        psn: Psn::new(io.next_datagram_psn()),
+        solicited: head.solicited,
+        imm,
+        len: head.length,
+    };
+    let (header, pad) = datagram.headers();
+    let len = head.length as usize;
+    // What may sleep is not done under the handle's lock.
+    let early = if qp.sleeps() {
+        let Ok(mut early) = filled::<u8>(len) else {
+            return Ok(None);
+        };
+        io.gather_fetched(qp.pd, wqe, &mut early)
+            .map_err(|_| WcStatus::LocProtErr)?;
+        early
+    } else {
+        KVVec::new()
+    };
+    let built = ah::with(head.ud.ah, qp.pd, |ah| {
+        let flow = (datagram.src_qpn, datagram.dest_qpn);
+        ah.with_route(qp.device.tunnel(), flow, |route| {
+            tx::build(route, header.as_slice(), len, usize::from(pad), |out| {
+                if !early.is_empty() {
+                    out.copy_from_slice(early.get(..out.len()).ok_or(Fault)?);
+                    return Ok(());
+                }
+                io.gather_fetched(qp.pd, wqe, out)
+            })
+        })
+    });
+    match built {
+        None => Err(WcStatus::LocQpOpErr),
+        Some(Ok(Ok(skb))) => Ok(Some(skb)),
+        Some(Ok(Err(tx::BuildError::Fault))) => Err(WcStatus::LocProtErr),
+        Some(Ok(Err(tx::BuildError::NoMemory))) | Some(Err(_)) => Ok(None),
+    }
+}
+
+/// One run of the receive side.
+pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<RxSkb>) -> Run {
+    match take_packets(qp, &qp.requests, packet, |skb| receive_one(qp, io, skb)) {
+        true => Run::Again,
+        false => Run::Idle,
+    }
+}
+
+fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
+    // To a group only when it is a member, which was seen before.
+    if !skb.dst().is_multicast() && !qp.device.owns(&skb.dst()) {
+        qp.device.count(Counter::Unknown, 1);
+        return;
+    }
+    let Some(packet) = parse(skb) else {
+        return;
+    };
+    let message = match roce::ud::receive(&packet, qp.qkey(), rx::PKEY) {
+        Ok(message) => message,
+        Err(error) => {
+            let counter = match error {
+                UdError::NotUd => Counter::Unknown,
+                UdError::Pkey => Counter::BadPkey,
+                UdError::Qkey => Counter::BadQkey,
+            };
+            qp.device.count(counter, 1);
+            return;
+        }
+    };
+    // None of ours is longer, and a receive is not to be spent on one that is.
+    if packet.payload_len() > qp.device.mtu().bytes() {
+        qp.device.count(Counter::Malformed, 1);
+        return;
+    }
+    // There may be one that the datagram before was too long for.
+    if !io.current.active {
+        match io.take(qp, None) {
+            Ok(()) => {}
+            Err(ReceiveError::Fault) => {
+                qp.enter_error();
+                // That nobody hears of it makes no difference any more.
+                let _ = io.finish(qp, failed(WcStatus::LocQpOpErr));
+                return;
+            }
+            Err(ReceiveError::Broken) => return qp.fail(),
+            // No receive posted: the datagram is lost, as datagrams may be.
+            Err(_) => {
+                qp.device.count(Counter::Dropped, 1);
+                return;
+            }
+        }
+    }
+    // IBTA has a datagram that is too long dropped without a word (C9-92; so do rxe and hfi1). Else whoever
+    // knows the Q_Key could end the queue pair, QP 1 above all.
+    let length = packet.payload_len().wrapping_add(GRH_LEN as u32);
+    if length > access::total(io.current.list()) {
+        qp.device.count(Counter::Dropped, 1);
+        return;
+    }
+    let mut grh = [0u8; GRH_LEN];
+    let header = skb.ip_header();
+    if let Some(place) = GRH_LEN
+        .checked_sub(header.len())
+        .and_then(|at| grh.get_mut(at..))
+    {
+        place.copy_from_slice(header);
+    }
+    let current = &io.current;
+    let list = current.list();
+    let stored = access::scatter(current.pd, list, 0, &grh)
+        .and_then(|()| access::scatter(current.pd, list, GRH_LEN as u32, message.payload));
+    let status = match stored {
+        Ok(()) => WcStatus::Success,
+        Err(access::ScatterError::TooLong) => WcStatus::LocLenErr,
+        Err(access::ScatterError::Protection) => WcStatus::LocProtErr,
+    };
+    if status != WcStatus::Success {
+        // A fault of its own ends a queue pair of any type (class A; 10.3.1). Whoever sees the completion
+        // finds it in the error state.
+        qp.enter_error();
+    }
+    let mut flags = wr::WC_GRH;
+    if message.imm.is_some() {
+        flags |= wr::WC_WITH_IMM;
+    }
+    let posted = io.finish(
+        qp,
+        Completion {
+            status,
+            opcode: wr::WC_RECV,
+            byte_len: length,
+            imm: message.imm.unwrap_or(0),
+            src_qp: message.src_qpn,
+            wc_flags: flags,
+            solicited: message.solicited,
+            smac: Some(skb.smac()),
+            vlan: skb.vlan(),
+            is_v6: skb.is_v6(),
+            ..Completion::default()
+        },
+    );
+    if posted.is_err() {
+        qp.fail();
+    }
+}
+
+/// The completion of a receive that makes no sense.
+fn failed(status: WcStatus) -> Completion {
+    Completion {
+        status,
+        opcode: wr::WC_RECV,
+        ..Completion::default()
+    }
+}

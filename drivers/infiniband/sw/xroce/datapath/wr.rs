@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work requests and completions in the formats of their users.
+//!
+//! This is the one place that knows how a ring slot looks: it turns bytes that were copied out of a
+//! ring into the module's own work request, and refuses what makes no sense for the queue pair. What
+//! it returns is safe to use; keys are checked when memory is used.
+
+mod recv_slot;
+mod send_slot;
+mod slot;
+mod wc;
+
+pub use self::recv_slot::recv_stride;
+pub(crate) use self::recv_slot::{
+    copy_recv,
+    MAX_RECV_SLOT, //
+};
+pub use self::send_slot::{
+    check_length,
+    inline_room,
+    is_allowed,
+    send_stride, //
+};
+pub(crate) use self::send_slot::{
+    decode_send,
+    send_slot_len,
+    MAX_SEND_SLOT,
+    SEND_SLOT_FIRST, //
+};
+pub use self::slot::new_ring;
+pub(crate) use self::slot::{
+    bytes,
+    u16_at,
+    u32_at,
+    u64_at,
+    u8_at, //
+};
+pub(crate) use self::wc::*;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the slots of all rings have in common: fields at an offset, scatter/gather elements, size.
+
+use crate::prelude::*;
+use crate::qp::request::Sge;
+use roce::mtu::MAX_MESSAGE;
+
+pub(crate) fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
+    let mut out = [0u8; N];
+    if let Some(from) = at.checked_add(N).and_then(|end| slot.get(at..end)) {
+        out.copy_from_slice(from);
+    }
+    out
+}
+
+pub(crate) fn u8_at(slot: &[u8], at: usize) -> u8 {
+    slot.get(at).copied().unwrap_or(0)
+}
+
+pub(crate) fn u16_at(slot: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes(bytes(slot, at))
+}
+
+pub(crate) fn u32_at(slot: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(bytes(slot, at))
+}
+
+pub(crate) fn u64_at(slot: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(bytes(slot, at))
+}
+
+fn sge_at(slot: &[u8], at: usize) -> Sge {
+    Sge {
+        addr: u64_at(slot, at),
+        len: u32_at(slot, at.wrapping_add(8)),
+        lkey: u32_at(slot, at.wrapping_add(12)),
+        kernel: None,
+    }
+}
+
+/// Reads `count` elements that begin at `at`; the total of their lengths. `None` when there are too
+/// many, or when they are longer than a message can be.
+pub(super) fn read_list(slot: &[u8], at: usize, count: usize, list: &mut [Sge]) -> Option<u32> {
+    let list = list.get_mut(..count)?;
+    let mut total = 0u64;
+    for (i, to) in list.iter_mut().enumerate() {
+        *to = sge_at(slot, at.wrapping_add(i.wrapping_mul(abi::SGE_SIZE)));
+        total = total.wrapping_add(u64::from(to.len));
+    }
+    u32::try_from(total).ok().filter(|&t| t <= MAX_MESSAGE)
+}
+
+pub(super) fn align(n: u32, to: u32) -> u32 {
+    n.saturating_add(to.wrapping_sub(1)) & !to.wrapping_sub(1)
+}
+
+/// Makes the memory of a ring. Process context.
+pub fn new_ring(entries: u32, stride: u32) -> Result<Arc<RingMem>> {
+    let size = (entries as usize)
+        .checked_mul(stride as usize)
+        .and_then(|slots| slots.checked_add(abi::RING_HDR_SIZE))
+        .ok_or(EINVAL)?;
+    Ok(Arc::new(RingMem::new(size)?, GFP_ACCOUNT)?)
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Posts of kernel users: `ib_post_send`, `ib_post_recv`.
+
+use crate::prelude::*;
+use crate::verbs::provider::Xroce;
+use datapath::mr::LOCAL_DMA_LKEY;
+use datapath::qp::request::{
+    KernelQueue,
+    RdmaPart,
+    RecvHead,
+    RegPart,
+    SendHead,
+    SendOp,
+    Sge,
+    UdPart,
+    MAX_SGE, //
+};
+use datapath::qp::QpKind;
+use datapath::wr::{
+    check_length,
+    is_allowed, //
+};
+use rdma::wr::{
+    self as verbs,
+    RecvWr,
+    SendOpcode,
+    SendWr, //
+};
+use roce::mtu::MAX_MESSAGE;
+
+/// Takes the elements of a kernel user's list.
+fn kernel_list(
+    sges: impl ExactSizeIterator<Item = verbs::KernelSge>,
+    list: &mut [Sge; MAX_SGE],
+) -> Result<(u32, u32)> {
+    let count = sges.len();
+    let mut total = 0u64;
+    for (from, to) in sges.zip(list.get_mut(..count).ok_or(EINVAL)?) {
+        *to = Sge {
+            addr: from.address(),
+            len: from.length,
+            lkey: from.lkey,
+            // The one key that stands for all kernel memory needs no look-up.
+            kernel: (from.lkey == LOCAL_DMA_LKEY).then(|| from.memory()),
+        };
+        total = total.wrapping_add(u64::from(from.length));
+    }
+    let total = u32::try_from(total).map_err(|_| EINVAL)?;
+    if total > MAX_MESSAGE {
+        return Err(EINVAL);
+    }
+    Ok((count as u32, total))
+}
+
+/// Puts a kernel user's receive into its queue. ENOMEM when that is full. Any context.
+pub(crate) fn post_recv(queue: &KernelQueue<RecvHead>, wr: &RecvWr<'_>) -> Result {
+    let mut list = [Sge::default(); MAX_SGE];
+    let (num_sge, _) = kernel_list(wr.sges(), &mut list)?;
+    queue.post(
+        &RecvHead {
+            wr_id: wr.wr_id(),
+            num_sge,
+        },
+        list.get(..num_sge as usize).ok_or(EINVAL)?,
+    )
+}
+
+/// Puts a kernel user's send into its queue. ENOMEM when that is full. Any context.
+pub(crate) fn post_send(
+    kind: QpKind,
+    queue: &KernelQueue<SendHead>,
+    wr: &SendWr<'_, Xroce>,
+    is_error: bool,
+) -> Result {
+    let mut list = [Sge::default(); MAX_SGE];
+    let op = match wr.opcode().ok_or(EINVAL)? {
+        SendOpcode::Send => SendOp::Send,
+        SendOpcode::SendImm => SendOp::SendImm,
+        SendOpcode::SendInv => SendOp::SendInv,
+        SendOpcode::RdmaWrite => SendOp::Write,
+        SendOpcode::RdmaWriteImm => SendOp::WriteImm,
+        SendOpcode::RdmaRead => SendOp::Read,
+        SendOpcode::AtomicCmpSwap => SendOp::CmpSwap,
+        SendOpcode::AtomicFetchAdd => SendOp::FetchAdd,
+        SendOpcode::LocalInv => SendOp::LocalInv,
+        SendOpcode::RegMr => SendOp::RegMr,
+    };
+    // It will be flushed, whatever it is: `ib_drain_sq()` posts an RDMA WRITE to any queue pair.
+    if is_error && !is_allowed(kind, op) {
+        let head = SendHead {
+            wr_id: wr.wr_id(),
+            op,
+            ..SendHead::default()
+        };
+        return queue.post(&head, &[]);
+    }
+    // Inline data of a kernel user would have to be copied now; the device says it has none.
+    if !is_allowed(kind, op) || wr.inline() {
+        return Err(EINVAL);
+    }
+    let (num_sge, length) = kernel_list(wr.sges(), &mut list)?;
+    let mut head = SendHead {
+        wr_id: wr.wr_id(),
+        op,
+        signaled: wr.signaled(),
+        solicited: wr.solicited(),
+        fence: wr.fence(),
+        imm: wr.imm_or_key(),
+        num_sge,
+        length,
+        ..SendHead::default()
+    };
+    if let Some(rdma) = wr.rdma() {
+        head.rdma.remote_addr = rdma.remote_addr;
+        head.rdma.rkey = rdma.rkey;
+    }
+    if let Some(atomic) = wr.atomic() {
+        head.rdma = RdmaPart {
+            remote_addr: atomic.remote_addr,
+            rkey: atomic.rkey,
+            srqn: 0,
+            compare_add: atomic.compare_add,
+            swap: atomic.swap,
+        };
+    }
+    if op == SendOp::RegMr {
+        let reg = wr.reg().ok_or(EINVAL)?;
+        if reg.mr.data().number() != reg.key >> 8 {
+            return Err(EINVAL);
+        }
+        head.rdma = RdmaPart::from_reg(&RegPart {
+            iova: reg.iova,
+            key: reg.key,
+            access: reg.access,
+        });
+    }
+    if kind.is_datagram() {
+        let ud = wr.ud().ok_or(EINVAL)?;
+        head.ud = UdPart {
+            ah: ud.ah.data().number(),
+            remote_qpn: ud.remote_qpn,
+            remote_qkey: ud.remote_qkey,
+        };
+    }
+    check_length(&head).map_err(|_| EINVAL)?;
+    queue.post(&head, list.get(..num_sge as usize).ok_or(EINVAL)?)
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The end of queue pairs.
+
+use super::QpData;
+use crate::verbs::provider::Xroce;
+use rdma::qp::{
+    DestroyCause,
+    Qp, //
+};
+
+/// `ibv_destroy_qp`, or the end of a process. A view of an XRC target takes the target along only if
+/// the rules of the domain say so.
+pub(crate) fn destroy(qp: &Qp<Xroce>, cause: DestroyCause) {
+    let QpData { wire, view, .. } = qp.data();
+    match view {
+        Some(view) => view.close(match cause {
+            DestroyCause::Explicit => xrc::Close::Explicit,
+            DestroyCause::FileClosing => xrc::Close::FileClosing,
+        }),
+        None => wire.retire(),
+    }
+}

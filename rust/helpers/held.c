@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who uses what a key leads to says so on its CPU: whoever takes the key away
+ * looks at all CPUs and waits for those who use it, and for nobody else. An RCU
+ * grace period would wait for everything on all CPUs, or interrupt them.
+ */
+#include <linux/percpu.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
+#include <linux/sched.h>
+#include <linux/xarray.h>
+
+#include "services.h"
+
+/* Keys that one CPU uses at a time: two ends of a copy, in a softirq on top of another. */
+#define XRDMA_HELD_DEPTH 8
+
+/* The number in a slot; the rest of it counts how often it was filled. */
+#define XRDMA_HELD_NUMBER (BIT(24) - 1)
+
+struct xrdma_held {
+	unsigned long slot[XRDMA_HELD_DEPTH];
+	unsigned int depth;
+};
+
+static DEFINE_PER_CPU(struct xrdma_held, xrdma_held);
+
+/*
+ * The entry @id of @xa, which whoever removes it leaves alone until
+ * xrdma_held_leave(); NULL, and nothing to be left, when there is none. Sections
+ * nest, and end on the CPU and in the order in which they began: one may interrupt
+ * another. Any context; one must not sleep in between. @id is less than 2^24 and
+ * not 0. One call, because it happens for each packet.
+ */
+void *xrdma_held_enter(struct xarray *xa, __u32 id)
+{
+	struct xrdma_held *held;
+	unsigned int depth;
+	unsigned long old;
+	void *entry;
+
+	rcu_read_lock();
+	preempt_disable();
+	held = this_cpu_ptr(&xrdma_held);
+	depth = held->depth;
+	if (WARN_ON_ONCE(depth >= XRDMA_HELD_DEPTH))
+		goto none;
+	/* The slot is ours before it is looked at, whoever interrupts. */
+	WRITE_ONCE(held->depth, depth + 1);
+	barrier();
+	old = held->slot[depth];
+	/* Who sees the new count knows that the use before is over. */
+	smp_store_release(&held->slot[depth],
+			  (old | XRDMA_HELD_NUMBER) + 1 + id);
+	/* Either we see that the entry is gone, or who removed it sees us. */
+	smp_mb();
+	entry = xa_load(xa, id);
+	if (likely(entry))
+		return entry;
+	smp_store_release(&held->slot[depth],
+			  held->slot[depth] & ~XRDMA_HELD_NUMBER);
+	barrier();
+	WRITE_ONCE(held->depth, depth);
+none:
+	preempt_enable();
+	rcu_read_unlock();
+	return NULL;
+}
+
+/* Ends what xrdma_held_enter() began. */
+void xrdma_held_leave(void)
+{
+	struct xrdma_held *held = this_cpu_ptr(&xrdma_held);
+	unsigned int depth = held->depth - 1;
+
+	smp_store_release(&held->slot[depth],
+			  held->slot[depth] & ~XRDMA_HELD_NUMBER);
+	barrier();
+	WRITE_ONCE(held->depth, depth);
+	preempt_enable();
+	rcu_read_unlock();
+}
+
+/*
+ * Waits for those who use number @id now; the caller has removed it. They do not
+ * sleep and cannot be preempted, so they are on other CPUs, running, and soon done.
+ * Who begins meanwhile is not waited for, whichever key he uses: he cannot keep us.
+ * Process context.
+ */
+void xrdma_held_wait(__u32 id)
+{
+	int cpu, i;
+
+	/* See xrdma_held_enter(). */
+	smp_mb();
+	for_each_possible_cpu(cpu) {
+		struct xrdma_held *held = per_cpu_ptr(&xrdma_held, cpu);
+
+		for (i = 0; i < XRDMA_HELD_DEPTH; i++) {
+			unsigned long seen = smp_load_acquire(&held->slot[i]);
+
+			if ((seen & XRDMA_HELD_NUMBER) != id)
+				continue;
+			while (smp_load_acquire(&held->slot[i]) == seen) {
+				cpu_relax();
+				cond_resched();
+			}
+		}
+	}
+}

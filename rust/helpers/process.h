@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What process.c, skb.c and work.c share. C only. */
+#ifndef XRDMA_PROCESS_H
+#define XRDMA_PROCESS_H
+
+#include <linux/atomic.h>
+#include <linux/list.h>
+#include <linux/spinlock.h>
+
+#include "services.h"
+
+struct mm_struct;
+
+/**
+ * struct xrdma_process - what the objects of one process take together
+ * @node: place in the table of process.c.
+ * @mm: its address space, whose memory may be gone; NULL: the kernel's users.
+ * @users: handles, under the lock of that table.
+ * @backlog: memory of packets that wait for its queue pairs, bytes.
+ * @lock: for what follows; taken from any context, with interrupts off.
+ * @runs: work items of its queue pairs that threads have or are about to have.
+ * @waiting: those that wait for one of these to end, first come, first served.
+ */
+struct xrdma_process {
+	struct hlist_node node;
+	struct mm_struct *mm;
+	unsigned int users;
+	atomic64_t backlog;
+	spinlock_t lock;
+	unsigned int runs;
+	struct list_head waiting;
+};
+
+/* process.c: all that backlogs hold, and what they may, bytes. */
+extern atomic64_t xrdma_backlog_all;
+u64 xrdma_backlog_room(const struct xrdma_process *p);
+
+#endif /* XRDMA_PROCESS_H */

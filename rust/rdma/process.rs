@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whose queue pairs are whose: what is bounded for each process and not for each queue.
+
+use core::ptr::NonNull;
+use kernel::{
+    prelude::*,
+    sync::Arc, //
+};
+
+use crate::{
+    bindings,
+    rcu::GFP_ACCOUNT, //
+};
+
+/// A process that has queue pairs, or all users in the kernel together.
+///
+/// Packets that wait for its queue pairs ([`Backlog`](crate::net::Backlog)) have a share of the memory
+/// for such packets, and of its work items that run in threads ([`Work`](crate::work::Work)) a few run
+/// at a time: what one process causes keeps no other waiting. It is told by its address space.
+///
+/// # Invariants
+///
+/// `0` is a handle of a process, owned by this value.
+pub struct Process(NonNull<bindings::xrdma_process>);
+
+// SAFETY: What is in it is atomic, or locked by the C code.
+unsafe impl Send for Process {}
+
+// SAFETY: As above.
+unsafe impl Sync for Process {}
+
+impl Process {
+    /// The calling process. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn current() -> Result<Arc<Self>> {
+        Self::get(false)
+    }
+
+    /// What stands for the users in the kernel. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn kernel() -> Result<Arc<Self>> {
+        Self::get(true)
+    }
+
+    fn get(kernel: bool) -> Result<Arc<Self>> {
+        // SAFETY: Process context, by contract.
+        let process = unsafe { bindings::xrdma_process_get(kernel) };
+        // INVARIANT: A new handle.
+        let process = Self(NonNull::new(process).ok_or(ENOMEM)?);
+        Ok(Arc::new(process, GFP_ACCOUNT)?)
+    }
+
+    pub(crate) fn as_raw(&self) -> *mut bindings::xrdma_process {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_process_put(self.0.as_ptr()) };
+    }
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Safe code that uses crate `rdma` as it is not meant to be used: it leaks what ends when it is dropped,
+//! and asks for things when there are no services. Nothing worse than an error may come of that; in
+//! particular the kernel must not call the module when it is gone.
+//!
+//! The module loads if all went well, and says what did not. It has a copy of the crate for itself, so
+//! that `xroce` may be loaded or not.
+
+use core::{
+    mem::forget,
+    sync::atomic::{
+        AtomicBool,
+        AtomicU32,
+        Ordering, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::aref::ARef, //
+};
+use rdma::{
+    dim::Adaptive,
+    net::{
+        GidAddr,
+        Namespace,
+        NamespaceId,
+        NetDev,
+        NetdevEvent,
+        NetdevEvents,
+        NetdevNotifier,
+        Receiver,
+        RxSkb,
+        Tunnel, //
+    },
+    rcu::{
+        Global,
+        Ref,
+        Table,
+        GFP_ACCOUNT, //
+    },
+    sync::{
+        new_spinlock_irq,
+        SpinLockIrq, //
+    },
+    timer::Timer,
+    vector::Vectors,
+    work::{
+        Kind,
+        Services,
+        Work, //
+    },
+};
+
+module! {
+    type: Misuse,
+    name: "selftest_safe",
+    authors: ["The xroce authors"],
+    description: "Misuse of crate rdma by safe code",
+    license: "GPL",
+    params: {
+        case: u32 {
+            default: 0,
+            description: "0: without services, 1: leaks, 2: the wrong order, 3: tables, 4: leaked services",
+        },
+    },
+}
+
+/// What a parameter's `value()` says: a reference in Linux 7.2, the value itself in 7.3.
+fn param(value: impl core::borrow::Borrow<u32>) -> u32 {
+    *value.borrow()
+}
+
+/// Says `what` was not so.
+fn expect(what: &str, is_so: bool) -> Result {
+    if !is_so {
+        pr_err!("{what}\n");
+        return Err(EINVAL);
+    }
+    Ok(())
+}
+
+fn expect_error<T>(what: &str, got: Result<T>, error: Error) -> Result {
+    expect(what, got.err() == Some(error))
+}
+
+/// The first net device there is.
+static NETDEV: Global<SpinLockIrq<Option<ARef<NetDev>>>> = Global::new();
+
+struct Watch;
+
+impl NetdevEvents for Watch {
+    fn netdev_event(event: NetdevEvent, dev: &NetDev) {
+        if event == NetdevEvent::Register {
+            if let Some(netdev) = NETDEV.get() {
+                netdev.lock().get_or_insert_with(|| dev.into());
+            }
+        }
+    }
+}
+
+/// Keeps nothing.
+struct Idle;
+
+impl NetdevEvents for Idle {
+    fn netdev_event(_event: NetdevEvent, _dev: &NetDev) {}
+}
+
+struct Nobody;
+
+impl Receiver for Nobody {
+    fn receive(_ns: NamespaceId, _skb: RxSkb) {}
+
+    fn refused(_ns: NamespaceId, _dst: &GidAddr) {}
+}
+
+/// A namespace; needs services.
+fn namespace() -> Result<Namespace> {
+    drop(NetdevNotifier::register::<Watch>()?);
+    let netdev = NETDEV.get().ok_or(ENODEV)?.lock().take();
+    netdev.and_then(|netdev| netdev.namespace()).ok_or(ENODEV)
+}
+
+fn nothing(_: u64) {}
+
+/// Without services there is nothing to be had.
+fn refused(ns: Option<&Namespace>) -> Result {
+    expect_error("a timer", Timer::new(0, nothing), ENOMEM)?;
+    expect_error("adaptive moderation", Adaptive::new(0, nothing), ENOMEM)?;
+    expect_error("work", Work::new(0, nothing, Kind::Bh), ENODEV)?;
+    expect_error("an object", Ref::new(0u32, GFP_ACCOUNT), ENODEV)?;
+    expect_error("vectors", Vectors::new(c"safe", 1), ENODEV)?;
+    expect_error("a notifier", NetdevNotifier::register::<Idle>(), ENODEV)?;
+    if let Some(ns) = ns {
+        expect_error("a tunnel", Tunnel::open::<Nobody>(ns), ENODEV)?;
+    }
+    Ok(())
+}
+
+fn without_services() -> Result {
+    refused(None)?;
+    let services = Services::start()?;
+    expect_error("services twice", Services::start(), EBUSY)?;
+    let ns = namespace()?;
+    drop(Tunnel::open::<Nobody>(&ns)?);
+    drop(services);
+    refused(Some(&ns))?;
+    // They can be had again.
+    let services = Services::start()?;
+    drop(Tunnel::open::<Nobody>(&ns)?);
+    drop(services);
+    refused(Some(&ns))
+}
+
+static TIMER: Global<Timer> = Global::new();
+static BH: Global<Work> = Global::new();
+static PROCESS: Global<Work> = Global::new();
+/// Calls of [`tick`].
+static TICKS: AtomicU32 = AtomicU32::new(0);
+
+/// Never ends by itself: the timer and both work items keep each other going.
+fn tick(_: u64) {
+    TICKS.fetch_add(1, Ordering::Relaxed);
+    if let (Some(timer), Some(bh), Some(process)) = (TIMER.get(), BH.get(), PROCESS.get()) {
+        timer.start_in(100_000);
+        bh.schedule();
+        process.schedule();
+        bh.schedule_process();
+    }
+}
+
+fn leaks() -> Result {
+    let ns = namespace()?;
+    TIMER.init(Timer::new(0, tick))?;
+    BH.init(Work::new(0, tick, Kind::Bh))?;
+    PROCESS.init(Work::new(0, tick, Kind::Process))?;
+    forget(NetdevNotifier::register::<Idle>()?);
+    forget(Vectors::new(c"safe", 2)?);
+    forget(Tunnel::open::<Nobody>(&ns)?);
+    forget(Adaptive::new(0, nothing)?);
+    let in_an_object = Timer::new(0, tick)?;
+    in_an_object.start_in(1_000_000);
+    forget(Ref::new(in_an_object, GFP_ACCOUNT)?);
+    Ok(())
+}
+
+/// Services that are gone when others still work with them.
+fn wrong_order(services: Services) -> Result {
+    leaks()?;
+    tick(0);
+    drop(services);
+    let ticks = TICKS.load(Ordering::Relaxed);
+    tick(0);
+    let (bh, process) = (BH.get().ok_or(EINVAL)?, PROCESS.get().ok_or(EINVAL)?);
+    expect("work is scheduled after the services", !bh.schedule())?;
+    expect("work is scheduled after the services", !process.schedule())?;
+    expect("work is scheduled elsewhere", !bh.schedule_process())?;
+    rdma::rcu::synchronize();
+    expect(
+        "something has run after the services",
+        TICKS.load(Ordering::Relaxed) == ticks.wrapping_add(1),
+    )
+}
+
+static TABLE: Global<Table<u32>> = Global::new();
+/// The number that two work with.
+const ID: u32 = 7;
+const ROUNDS: u32 = 20_000;
+static CHURNED: AtomicBool = AtomicBool::new(false);
+static TAKEN: AtomicU32 = AtomicU32::new(0);
+
+/// Enters an object and takes it out, again and again.
+fn churn(_: u64) {
+    for _ in 0..ROUNDS {
+        let (Some(table), Ok(object)) = (TABLE.get(), Ref::new(1u32, GFP_ACCOUNT)) else {
+            continue;
+        };
+        match table.reserve_at(ID) {
+            Ok(reserved) => reserved.publish(object),
+            // Nobody else enters one.
+            Err(_) => {
+                TAKEN.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        drop(table.remove(ID));
+        rdma::work::cond_resched();
+    }
+    CHURNED.store(true, Ordering::Release);
+}
+
+fn tables() -> Result {
+    let empty = KBox::pin_init(Table::<u32>::new(0..0), GFP_KERNEL)?;
+    expect_error("a number of an empty table", empty.reserve(), ENOSPC)?;
+
+    let table = TABLE.init(Table::new(0..16))?;
+    // A reservation is its owner's.
+    let reserved = table.reserve_at(5)?;
+    expect("a reservation is removed", table.remove(5).is_none())?;
+    let replaced = table.replace(5, Ref::new(1u32, GFP_ACCOUNT)?);
+    expect("a reservation is replaced", replaced.is_none())?;
+    expect_error("a number is taken twice", table.reserve_at(5), EBUSY)?;
+    reserved.publish(Ref::new(2u32, GFP_ACCOUNT)?);
+    expect("another object is found", table.with(5, |n| *n) == Some(2))?;
+    expect("an object is not removed", table.remove(5).is_some())?;
+    drop(table.reserve_at(5)?);
+    drop(table.reserve_at(5)?);
+
+    // Replacing beside removing: what is returned was there, and nothing is left behind.
+    let work = Work::new(0, churn, Kind::Process)?;
+    work.schedule();
+    while !CHURNED.load(Ordering::Acquire) {
+        if let Some(old) = table.replace(ID, Ref::new(2u32, GFP_ACCOUNT)?) {
+            expect("something else was there", matches!(*old, 1 | 2))?;
+        }
+        rdma::work::cond_resched();
+    }
+    expect(
+        "an object was entered where there was none",
+        TAKEN.load(Ordering::Relaxed) == 0 && table.is_empty(),
+    )
+}
+
+struct Misuse {
+    _services: Option<Services>,
+}
+
+impl kernel::Module for Misuse {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        NETDEV.init(new_spinlock_irq!(None))?;
+        let mut services = None;
+        match param(module_parameters::case.value()) {
+            0 => without_services()?,
+            1 => {
+                services = Some(Services::start()?);
+                leaks()?;
+                tick(0);
+            }
+            2 => wrong_order(Services::start()?)?,
+            3 => {
+                services = Some(Services::start()?);
+                tables()?;
+            }
+            4 => forget(Services::start()?),
+            _ => return Err(EINVAL),
+        }
+        Ok(Misuse {
+            _services: services,
+        })
+    }
+}
