@@ -11,7 +11,11 @@ import os
 import re
 import time
 
+import ktap
+
 PAGE = 4096
+# Seconds for which memory.stat may be out of date.
+STALE = 4
 
 
 def used():
@@ -86,13 +90,25 @@ class Group:
             stat = dict(line.split() for line in f)
         return int(stat['kernel']) - int(stat['slab_reclaimable'])
 
-    def settled(self, tries=50):
-        """charged(), once it does not shrink any more."""
-        last = self.charged()
-        for _ in range(tries):
+    def settled(self):
+        """charged(), once it has not changed for as long as its counters may be out of date.
+
+        The kernel adds up the counters of the CPUs every two seconds by a deferrable work item, and at
+        a read only if they differ by more than 64 pages per CPU (mm/memcontrol.c).
+        """
+        _refresh()
+        last, since = self.charged(), time.monotonic()
+        end = ktap.deadline(60)
+        while time.monotonic() - since < STALE and time.monotonic() < end:
             time.sleep(0.1)
             now = self.charged()
-            if now >= last:
-                return now
-            last = now
+            if now != last:
+                last, since = now, time.monotonic()
         return last
+
+    def falls_to(self, limit, seconds):
+        """Waits until settled() is no more than limit bytes, for so long at most, and returns it."""
+        end = ktap.deadline(seconds)
+        while (now := self.settled()) > limit and time.monotonic() < end:
+            pass
+        return now
