@@ -2,8 +2,8 @@
 
 //! XRC domains and the targets that belong to them.
 //!
-//! A domain is what `ibv_open_xrcd` opens; uverbs shares one among all who open the same inode. It
-//! goes with its last open, and all its targets with it.
+//! `ibv_open_xrcd` opens a domain. uverbs shares one domain among all processes that open the same
+//! inode. A domain ends with its last open, and all its targets end with it.
 
 use crate::life::{
     Life,

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! XRC between ib_core and a provider: domains, target QPs that outlive the process that made them,
-//! and who hears of their events.
+//! XRC between ib_core and a provider: domains, target QPs that outlive the process that created
+//! them, and the recipients of their events.
 //!
-//! ib_core destroys an XRC target QP with its last open handle. That is not what XRC promised: other
-//! processes of the domain receive through it. Here the QP on the wire is an object of the
-//! provider's, the *target*, that belongs to its [`Domain`]; every `ib_qp` of type `XRC_TGT` is only a
-//! [`View`] of one. `Documentation/infiniband/xroce-xrc-lifetimes.rst` says why that works.
+//! ib_core destroys an XRC target QP together with its last open handle. This is not what XRC
+//! specifies, because other processes of the domain receive through this QP. In this crate, the QP
+//! on the wire is an object of the provider, the *target*, which belongs to its [`Domain`]. Every
+//! `ib_qp` of type `XRC_TGT` is only a [`View`] of a target.
+//! `Documentation/infiniband/xroce-xrc-lifetimes.rst` explains why this works.
 //!
-//! The crate knows ib_core and XRC and no packet: the provider's part is the trait [`Target`].
+//! The crate depends on ib_core and XRC, but does not handle packets. The provider implements the
+//! trait [`Target`].
 //!
 //! - `domain.rs`: domains, the targets in them, and how views are opened and closed;
-//! - `life.rs`: when a target dies, as pure counting;
-//! - `rcv_qp.rs`: targets that processes know by their number alone;
-//! - `views.rs`: who hears of a target's events.
+//! - `life.rs`: the rules for the end of a target, as pure counting;
+//! - `rcv_qp.rs`: targets that processes know only by their number;
+//! - `views.rs`: the recipients of a target's events.
 
 #![allow(unreachable_pub)]
 

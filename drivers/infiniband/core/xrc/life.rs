@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When an XRC target dies.
+//! The rules for the end of an XRC target.
 //!
-//! Pure counting, apart from everything that counts.
+//! This file contains only the counting. The counted objects are elsewhere.
 
 /// The life of one target: who has it open, who is registered for it, and whether somebody asked for
 /// its end.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receive QPs by number: targets that no process has an object for.
+//! Receive QPs by number: targets for which no process has an object.
 //!
-//! The interface of 2007 ("make receiving XRC QP independent of any one user process", and what
-//! OFED 1.3 made of it): a process makes a target and takes it to RTR in one call, and holds only its
-//! number. Processes register for it; it goes when the last registration goes, or with its domain.
+//! This is the interface of 2007 ("make receiving XRC QP independent of any one user process") as
+//! OFED 1.3 implemented it. A process creates a target and takes it to RTR in one call, and keeps
+//! only its number. Processes register for the target. The target ends with its last registration
+//! or with its domain.
 
 use crate::domain::{
     Domain,

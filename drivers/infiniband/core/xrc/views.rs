@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who hears of the events of an XRC target.
+//! The recipients of the events of an XRC target.
 
 use kernel::{
     prelude::*,

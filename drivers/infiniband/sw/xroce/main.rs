@@ -2,9 +2,10 @@
 
 //! The soft-RoCE provider: an RDMA device (RoCEv2 over UDP) on any net device, with XRC.
 //!
-//! `Documentation/infiniband/xroce-design.rst` has the picture. This crate is what ib_core calls
-//! (`verbs/`); crate `datapath` below it is what packets and rings find, crate `roce` the protocol,
-//! crate `xrc` the lives of XRC domains and targets, crate `rdma` the bindings.
+//! `Documentation/infiniband/xroce-design.rst` gives an overview. This crate contains the functions
+//! that ib_core calls (`verbs/`). Crate `datapath` below it contains the objects that packets and
+//! rings refer to, crate `roce` the protocol, crate `xrc` the lifetimes of XRC domains and targets,
+//! and crate `rdma` the bindings.
 
 mod prelude;
 mod verbs;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What ib_core calls: the operations of the device and the objects that it holds.
+//! The functions that ib_core calls: the operations of the device and the objects that it holds.
 //!
-//! `provider.rs` is the table of operations, `link.rs` is `rdma link` and what happens to net devices;
-//! otherwise a file an object. An object here refers to one of crate `datapath`, which packets and
-//! rings find and which outlives it.
+//! `provider.rs` is the operations table. `link.rs` implements `rdma link` and reacts to changes of
+//! net devices. Each of the other files implements one kind of object. An object here refers to an
+//! object of crate `datapath`, which packets and rings find and which outlives it.
 
 pub(crate) mod advise;
 pub(crate) mod ah;

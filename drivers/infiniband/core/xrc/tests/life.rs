@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Walks through everything that a few processes can do to an XRC target and its domain, in every
-//! order, and checks after each step that the target lives exactly when it should.
+//! order. Checks after each step that the target lives exactly when it should.
 //!
-//! A host test: `rustc --edition 2021 --test life.rs && ./life`. The counting is the kernel's own;
-//! what ib_core does around it (domain opens, the order in which a file's objects go) is retold
-//! here, one step for each point at which the domain's lock is taken.
+//! This is a host test: `rustc --edition 2021 --test life.rs && ./life`. The counting is the code
+//! of the module. What ib_core does around it (domain opens, the order in which the objects of a
+//! file are destroyed) is modelled here, with one step for each point at which the lock of the
+//! domain is taken.
 
 #[path = "../life.rs"]
 #[allow(dead_code)]

@@ -2,8 +2,8 @@
 
 //! Layout of the rings and of their slots, as numbers.
 //!
-//! The rings are memory that user space writes at any time, so the kernel never lays a Rust type
-//! over them: it copies bytes out and takes the fields from the copy. C header:
+//! The rings are memory that user space can write at any time. Therefore the kernel never accesses
+//! them through a Rust type: it copies bytes out and takes the fields from the copy. C header:
 //! `include/uapi/rdma/xroce-abi.h`.
 
 use core::mem::{

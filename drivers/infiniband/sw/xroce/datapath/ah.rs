@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Address handles: where datagrams go.
+//! Address handles: the destinations of datagrams.
 
 use crate::prelude::*;
 use crate::tables;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues: adding completions, polling and arming. `cq/resize.rs` changes their
-//! size, `cq/moderation.rs` holds events back, `cq/adaptive.rs` as the load wants it.
+//! Completion queues: adding completions, polling and arming.
 //!
-//! `Documentation/infiniband/xroce-completion-vectors.rst` follows a completion to the file descriptor
-//! of a completion channel.
+//! `cq/resize.rs` changes the size of a queue, `cq/moderation.rs` holds events back, and
+//! `cq/adaptive.rs` adapts the moderation to the load.
+//! `Documentation/infiniband/xroce-completion-vectors.rst` follows a completion to the file
+//! descriptor of a completion channel.
 
 mod adaptive;
 mod moderation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all objects of one device share, for as long as any of them lives.
+//! The data that all objects of one device share. It lives as long as any of these objects.
 
 use crate::counters;
 use crate::limits::Used;

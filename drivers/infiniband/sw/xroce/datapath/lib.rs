@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What packets and rings find: the objects on the wire and how they work.
+//! The lower layer of the device: the objects that packets and rings refer to, and how they work.
 //!
-//! The lower storey of the device. ib_core's objects, which the crate above has, refer to objects here;
-//! packets find them by number, and they drive the state machines of crate `roce` with work requests from
-//! the rings and packets from the UDP sockets. Nothing here names ib_core's objects.
+//! The objects of ib_core, which the crate above contains, refer to objects here. Packets find
+//! these objects by number. The objects drive the state machines of crate `roce` with work requests
+//! from the rings and with packets from the UDP sockets. Nothing here refers to an object of
+//! ib_core.
 //!
-//! - Shared by all objects: `device.rs`, `tables.rs` (numbers), `limits.rs`, `counters.rs`, `params.rs`.
-//! - Queue pairs at work: `qp/engine.rs` says who runs what and where, `qp/send.rs` and
-//!   `qp/receive.rs` are the two directions, `qp/drain.rs` their ends, `ud.rs` datagrams, `local.rs`
-//!   delivery within the host.
-//! - Formats and memory: `abi.rs` (layouts), `wr/` (slots and completions), `qp/request.rs` (what comes
-//!   out), `qp/ring.rs` (reading rings), `access.rs` (gather and scatter), `mr.rs`, `mw.rs` (keys).
+//! - Shared by all objects: `device.rs`, `tables.rs` (numbers), `limits.rs`, `counters.rs`,
+//!   `params.rs`.
+//! - Queue pairs: `qp/engine.rs` decides which context runs which direction, `qp/send.rs` and
+//!   `qp/receive.rs` are the two directions, `qp/drain.rs` handles errors and teardown, `ud.rs`
+//!   handles datagrams, and `local.rs` delivers messages within the host.
+//! - Formats and memory: `abi.rs` (layouts), `wr/` (slots and completions), `qp/request.rs`
+//!   (decoded work requests), `qp/ring.rs` (reading rings), `access.rs` (gather and scatter),
+//!   `mr.rs`, `mw.rs` (keys).
 //! - Tag matching: `tm/`.
-//! - Packets: `rx.rs` in, `tx.rs` out.
+//! - Packets: `rx.rs` receives, `tx.rs` sends.
 //!
-//! Completion events leave through crate `rdma`'s vectors.
+//! Completion events leave through the completion vectors of crate `rdma`.
 
 #![allow(unreachable_pub)]
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a device can do at most, and how much of it is in use.
+//! The limits of a device, and how much of each is in use.
 //!
-//! Memory of the objects is charged to the memory cgroup of who makes them; the numbers here bound
-//! what one device takes of the module's number spaces.
+//! The memory of an object is charged to the memory cgroup of the process that creates it. The
+//! numbers here limit how much of the module's number spaces one device may use.
 
 use crate::prelude::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Log lines that peers and users can cause as often as they like.
+//! Rate limits for log messages that peers and users can cause as often as they like.
 
 use crate::prelude::*;
 

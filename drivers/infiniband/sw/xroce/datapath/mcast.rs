@@ -2,9 +2,9 @@
 
 //! Multicast groups: which datagram queue pairs get the packets to a group address.
 //!
-//! The IP stack of the namespace does the rest: a queue pair that joins a group makes its net device a
-//! member (IGMP, MLD, address filter), and what is sent to a group comes back to the members on this
-//! host by the stack's own loop.
+//! The IP stack of the namespace does the rest. A queue pair that joins a group makes its net
+//! device a member (IGMP, MLD, address filter). Packets that are sent to a group return to the
+//! members on this host through the multicast loop of the stack.
 
 use crate::prelude::*;
 use crate::tables;

@@ -2,12 +2,12 @@
 
 //! Memory regions: from a key and an address to memory.
 //!
-//! A key is the number of the region in the upper 24 bits and a variant in the lower 8, so that a key
-//! of a region that is gone seldom fits the next one with its number. Look-ups take no reference: a
-//! region that is deregistered leaves the table at once, and its pages are unpinned when the last
-//! look-up that found it has ended ([`KeyTable`](rdma::rcu::KeyTable)). A re-registration puts another
-//! region in its place.
-//! Regions for fast registration change by work requests, behind a gate of their own.
+//! A key has the number of the region in its upper 24 bits and a variant in its lower 8 bits, so
+//! that the key of a destroyed region rarely matches the next region with the same number. Look-ups
+//! take no reference. A region that is deregistered leaves the table at once, and its pages are
+//! unpinned when the last look-up that found it has ended ([`KeyTable`](rdma::rcu::KeyTable)). A
+//! re-registration puts another region in its place. Regions for fast registration are changed by
+//! work requests; they are behind a gate of their own.
 
 mod flush;
 

@@ -2,10 +2,10 @@
 
 //! Memory windows: remote keys for parts of a region, bound and unbound by work requests.
 //!
-//! A window of type 1 serves every queue pair of its protection domain; one of type 2 (2B) the queue
-//! pair on which it was bound. The gate of a window is open while it is bound, so that nobody uses
-//! it any more when an unbind or invalidation completes. It names its region by key, and the region
-//! counts its windows: it cannot go before them.
+//! A window of type 1 serves every queue pair of its protection domain. A window of type 2 (2B)
+//! serves the queue pair on which it was bound. The gate of a window is open while the window is
+//! bound, so nobody uses the window any more when an unbind or invalidation completes. A window
+//! names its region by key. The region counts its windows and cannot be deregistered before them.
 
 use crate::mr;
 use crate::prelude::*;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Parameters of the module that packets ask for. They are set when it is loaded.
+//! Module parameters that the data path reads. They are set when the module is loaded.
 
 use crate::prelude::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Protection domains: numbers that keys and queues are compared by.
+//! Protection domains: numbers that decide whether a key may be used with a queue.
 
 use crate::prelude::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What nearly every file of the device uses, in either of its crates.
+//! Imports that nearly every file of the device uses, in both of its crates.
 
 #![allow(unused_imports)]
 

@@ -2,9 +2,9 @@
 
 //! Queue pairs on the wire.
 //!
-//! ib_core's `struct ib_qp` holds a reference to a [`WireQp`] and is freed when destroy returns; the
-//! [`WireQp`] lives until the last packet, timer or run that found it in the table has left it, and a
-//! grace period more.
+//! `struct ib_qp` of ib_core holds a reference to a [`WireQp`] and is freed when the destroy
+//! operation returns. The [`WireQp`] lives until the last packet, timer or run that found it in the
+//! table has finished with it, and for one more RCU grace period.
 
 mod attributes;
 mod build;

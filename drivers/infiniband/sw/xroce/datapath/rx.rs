@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What comes in from UDP port 4791: verified, and handed to its queue pair.
+//! Packets received on UDP port 4791: verifies them and hands them to their queue pair.
 
 use crate::prelude::*;
 use crate::qp::state::QpKind;

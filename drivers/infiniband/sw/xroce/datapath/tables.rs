@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's number spaces.
+//! The number spaces of the module.
 //!
-//! Packets and work requests name objects by number. Each kind has one table for all devices, so a
-//! number is unique in the module and a packet finds its queue pair without a device.
+//! Packets and work requests name objects by number. Each kind of object has one table for all
+//! devices. A number is therefore unique in the module, and the queue pair of a packet can be found
+//! without knowing the device.
 
 use crate::ah::WireAh;
 use crate::cq::WireCq;

@@ -2,15 +2,16 @@
 
 //! Tag matching on shared receive queues.
 //!
-//! The rules are crate `roce`'s (`roce::tm`). Here: the matching list of a queue and the ring of
-//! operations on it (`ops.rs`), messages that meet the list (`receive.rs`), data that the device fetches
-//! itself (`rendezvous.rs`).
+//! Crate `roce` contains the rules (`roce::tm`). The files here contain the matching list of a
+//! queue and the ring of operations on it (`ops.rs`), messages that are matched against the list
+//! (`receive.rs`), and data that the device fetches itself (`rendezvous.rs`).
 //!
-//! One lock orders all that happens to a list: operations, matches, and the completions that tell of
-//! them. Software relies on that order: it must hear that a tag is taken before it hears of a message
-//! that came later. So a message of one packet is placed and completed under the lock; a longer one
-//! that matched is announced under it, and completed when it is whole. So is one between memory that is
-//! not pinned, which cannot be used under a lock.
+//! One lock orders everything that happens to a list: operations, matches, and the completions that
+//! report them. Software relies on that order: it must learn that a tag is taken before it learns
+//! of a message that came later. Therefore a message of one packet is placed and completed under
+//! the lock. A longer message that matches is announced under the lock and completed when all of it
+//! has arrived. Messages from or to on-demand memory are handled like longer ones, because such
+//! memory cannot be accessed under a lock.
 //!
 //! Order of locks: receive direction of a QP, list, SRQ, CQ.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Building packets and the way they leave.
+//! Building and sending packets.
 
 use crate::prelude::*;
 use crate::rx::PKEY;

@@ -2,7 +2,8 @@
 
 //! Datagram queue pairs: UD and GSI.
 //!
-//! A datagram is one packet and has no state: it is complete when it was handed to the network.
+//! A datagram is one packet and has no state. It is complete when it has been handed to the
+//! network.
 
 use crate::prelude::*;
 use crate::qp::engine::{parse, take_packets, Budget};

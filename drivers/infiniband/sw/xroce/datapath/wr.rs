@@ -2,9 +2,9 @@
 
 //! Work requests and completions in the formats of their users.
 //!
-//! This is the one place that knows how a ring slot looks: it turns bytes that were copied out of a
-//! ring into the module's own work request, and refuses what makes no sense for the queue pair. What
-//! it returns is safe to use; keys are checked when memory is used.
+//! Only this module knows the format of a ring slot. It turns bytes that were copied out of a ring
+//! into the module's own work request, and refuses requests that are invalid for the queue pair.
+//! The result is safe to use; keys are checked when memory is accessed.
 
 mod recv_slot;
 mod send_slot;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Prefetching memory that is not pinned.
+//! Prefetching on-demand memory (`ibv_advise_mr`).
 
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completion queues: creation, resizing, moderation and their ends.
+//! Completion queues: creation, resizing, moderation and destruction.
 
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;

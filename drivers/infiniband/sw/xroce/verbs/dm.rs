@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Device memory: pages of the kernel's that a process maps and registers.
+//! Device memory: pages of the kernel that a process maps and registers.
 
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;

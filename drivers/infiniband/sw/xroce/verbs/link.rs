@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Devices come and go: `rdma link add`, `rdma link del`, and what happens to the net device.
+//! Creation and removal of devices: `rdma link add`, `rdma link del`, and changes of the net
+//! device.
 
 use crate::prelude::*;
 use crate::verbs::provider::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory regions: registration, re-registration and their ends.
+//! Memory regions: registration, re-registration and deregistration.
 
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The port, as it follows from the net device.
+//! The port, whose state follows the net device.
 
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The device as ib_core sees it: the table of its operations.
+//! The device as ib_core sees it: its operations table.
 
 use super::ah::AhData;
 use super::cq::CqData;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Receive QPs by number: XRC targets that no process has an object for.
+//! Receive QPs by number: XRC targets for which no process has an object.
 
 use super::xrc::{
     NewTarget,

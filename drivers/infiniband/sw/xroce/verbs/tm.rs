@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tag matching: making the list of a shared receive queue.
+//! Tag matching: creating the list of a shared receive queue.
 
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;

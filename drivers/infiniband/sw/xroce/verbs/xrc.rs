@@ -2,8 +2,8 @@
 
 //! XRC: domains, and the targets in them as ib_core sees them.
 //!
-//! Crate `xrc` has the rules of their lives; here is what makes, shows and ends them on this device.
-//! Targets that processes know by number alone are in `rcv_qp.rs`.
+//! Crate `xrc` contains the rules for their lifetimes. This file creates, shows and destroys them
+//! on this device. Targets that processes know only by number are in `rcv_qp.rs`.
 
 use super::qp::QpData;
 use crate::prelude::*;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Adaptive moderation of a process's completion queue: the kernel's library chooses by the load.
+//! Adaptive moderation of a process's completion queue: the kernel's library chooses a level that
+//! fits the load.
 //!
-//! The queue says under its lock when it raises an event. The library looks at every 64 of them and
-//! may ask for another level, by a work item, which finds the queue by its number and changes its
-//! moderation under the same lock.
+//! The queue tells the library, under its lock, when it raises an event. The library evaluates
+//! every 64 events and may request another level through a work item. The work item finds the queue
+//! by its number and changes its moderation under the same lock.
 
 use super::{
     moderation::ensure_alarm,

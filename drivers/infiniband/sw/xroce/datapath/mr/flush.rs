@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! FLUSH: what a peer wrote is to be seen by everybody, or to be persistent.
+//! FLUSH: makes data that a peer wrote visible to everybody, or persistent.
 
 use super::{
     with_remote,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Making queue pairs.
+//! Creating queue pairs.
 
 use super::connection::Connection;
 use super::receive::{

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whom a direction of a queue pair is connected to, for those who do not own that direction.
+//! The peer of a direction of a queue pair, readable without owning the direction.
 //!
-//! Packets, and other queue pairs of this host, name a queue pair by its number alone, which anybody
-//! may do. They are compared with the copy here first, which takes no lock: only the peer that the
-//! queue pair was connected to by its own user may have its owner, its backlog and its notes.
+//! Packets, and other queue pairs of this host, name a queue pair only by its number, and anybody
+//! can name any number. Therefore they are first compared with the copy of the connection here,
+//! which takes no lock. Only the peer to which the queue pair's own user has connected it may use
+//! its owner, its backlog and the number that a waiting sender leaves.
 
 use crate::prelude::*;
 use crate::tx::Av;

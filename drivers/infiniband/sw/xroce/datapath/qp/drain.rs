@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Ends: errors, draining, resetting and destroying a queue pair.
+//! Errors, draining, resetting and destroying queue pairs.
 
 use super::QpKind;
 use crate::prelude::*;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The receive direction of a queue pair: request packets in, memory written, answers out.
+//! The receive direction of a queue pair: it takes request packets, writes memory and sends
+//! responses.
 
 mod addressing;
 mod env;

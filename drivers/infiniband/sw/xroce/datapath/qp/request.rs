@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work requests as the module sees them, whatever ring or call they came from.
+//! Work requests as the module represents them, whichever ring or call they came from.
 //!
-//! `wr.rs` decodes the slots of a user's ring and the chains of a kernel user into these types, and
-//! checks what can be checked without the queue pair's state: opcode, counts, lengths.
+//! `wr.rs` decodes the slots of a user's ring and the lists of a kernel user into these types. It
+//! checks everything that can be checked without the state of the queue pair: opcode, counts,
+//! lengths.
 
 use crate::prelude::*;
 

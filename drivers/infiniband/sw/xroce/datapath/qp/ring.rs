@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The kernel's side of the rings that user space posts work requests to.
+//! The kernel's side of the rings to which user space posts work requests.
 //!
-//! The memory of a ring can be written by user space at any time. A reader here keeps every index
-//! that the kernel owns in its own fields, copies a slot once and never looks at the slot again; the
-//! one thing it reads repeatedly is the producer index, which it checks each time.
+//! User space can write to the memory of a ring at any time. A reader keeps every index that the
+//! kernel owns in fields of its own, copies a slot once and never reads the slot again. The only
+//! value that it reads repeatedly is the producer index, which it checks each time.
 
 use crate::prelude::*;
 use crate::wr;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The send direction of a connected queue pair: work requests in, packets out, completions.
+//! The send direction of a connected queue pair: it takes work requests, sends packets and
+//! completes requests.
 
 mod io;
 

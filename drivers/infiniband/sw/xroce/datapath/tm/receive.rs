@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Messages that meet a matching list.
+//! Messages that are matched against a list of tags.
 
 use super::{
     rendezvous,

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Rendezvous: the device READs the data of a matched message from its sender, then tells the sender
-//! that it may have its buffer back.
+//! Rendezvous: the device READs the data of a matched message from its sender, then tells the
+//! sender that it may use its buffer again.
 //!
-//! Both are work requests of the device in the send direction of the QP that the message came on,
-//! which need not have a send queue of its own. They wait in a queue of fixed size; when that is
-//! full, the message is told to come again.
+//! Both steps are work requests of the device itself, in the send direction of the QP on which the
+//! message came. This QP need not have a send queue of its own. The requests wait in a queue of
+//! fixed size. When the queue is full, the sender gets an RNR NAK and repeats the message.
 //!
-//! Whoever brought the message has them begun, when it has let go of the direction it ran: a packet's
-//! softirq of the one that received, a sender of this host of the one that sent. Not before: where the
-//! host copies, the sender is to see its own request completed first, then the notice. (Packets promise
-//! no such order: the FIN may be taken before the ACK that waits for the sender.) No thread has to be
-//! woken for it, which would need a CPU that ranks do not leave it while they poll.
+//! The context that delivered the message starts the requests after it has released the direction
+//! that it ran. For a packet, this is the softirq that ran the receive direction. For a sender on
+//! this host, it is the context that ran the sender's send direction. The requests are not started
+//! earlier: within the host, the sender must see the completion of its own request before it sees
+//! the notice. (There is no such order for packets: the FIN may be processed before the ACK that
+//! the sender waits for.) No thread has to be woken for this. A thread would need a CPU, and
+//! processes that poll might not leave one.
 
 use crate::limits;
 use crate::prelude::*;

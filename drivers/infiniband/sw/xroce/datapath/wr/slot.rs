@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the slots of all rings have in common: fields at an offset, scatter/gather elements, size.
+//! Common parts of the slots of all rings: fields at an offset, scatter/gather elements, size.
 
 use crate::prelude::*;
 use crate::qp::request::Sge;

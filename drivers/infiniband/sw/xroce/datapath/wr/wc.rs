@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completions: opcodes and flags of `struct ibv_wc`, and the entry of a kernel user.
+//! Completions: opcodes and flags of `struct ibv_wc`, and the completion entry of a kernel user.
 
 use crate::cq::KernelCompletion;
 use crate::qp::request::SendOp;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The end of queue pairs.
+//! Destroying queue pairs.
 
 use super::QpData;
 use crate::verbs::provider::Xroce;

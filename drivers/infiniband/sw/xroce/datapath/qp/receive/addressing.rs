@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which shared receive queue an XRC packet names, and whose memory it may then touch.
+//! Which shared receive queue an XRC packet names, and which memory it may access through it.
 
 use crate::prelude::*;
 use crate::tables;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the responder sees of the kernel: receives, memory, completions, answers, events.
+//! The environment of the responder in the kernel: receives, memory, completions, responses,
+//! events.
 
 use super::addressing::{remote_pd, with_srq};
 use super::io::RecvIo;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where receive work requests come from, and what becomes of them.
+//! Taking receive work requests from their queue, and completing them.
 
 use super::super::request::{filled, KernelQueue, RecvHead, Sge};
 use super::super::ring::{CorruptRing, RingReader};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where send work requests come from, where their data are, and what becomes of their slots.
+//! Fetching send work requests, finding their data, and releasing their slots.
 
 use super::super::request::{filled, KernelQueue, Origin, SendHead, SendOp, Sge};
 use super::super::ring::{CorruptRing, RingReader};
