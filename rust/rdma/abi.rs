@@ -2,8 +2,8 @@
 
 //! The user ABI of xroce, as bindgen reads it from `include/uapi/rdma/xroce-abi.h`.
 //!
-//! Names are those of the header. The structures have no padding and any bytes are a value of
-//! them (checked by the derives of crate `zerocopy`), so that they can be copied to and from user
+//! Names are those of the header. The structures have no padding, and any bytes are a valid value
+//! of them (checked by the derives of crate `zerocopy`), so they can be copied to and from user
 //! space as bytes.
 
 pub use crate::bindings::{

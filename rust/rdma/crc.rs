@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The CRC-32 of Ethernet, which the ICRC of RoCE is built on.
+//! The CRC-32 of Ethernet, on which the ICRC of RoCE is based.
 //!
-//! C header: `include/linux/crc32.h`. The kernel's is vectorised where the CPU can.
+//! C header: `include/linux/crc32.h`. The kernel's implementation uses vector instructions where
+//! the CPU has them.
 
 /// CRC-32, reflected polynomial 0xedb88320, with no inversion of `seed` or result. Any context.
 #[inline]

@@ -4,9 +4,9 @@
 //!
 //! C header: `include/rdma/ib_verbs.h`.
 //!
-//! ib_core owns a registered device and may end it on its own (`rdma link del`, the net device
-//! goes, the module is unloaded), so there is no owning Rust value for it: an
-//! [`UnregisteredDevice`] is given away by [`UnregisteredDevice::register`], operations get
+//! ib_core owns a registered device and may unregister it by itself (on `rdma link del`, when the
+//! net device goes away, or when the module is unloaded). Therefore no Rust value owns a registered
+//! device. [`UnregisteredDevice::register`] consumes an [`UnregisteredDevice`], operations get
 //! `&Device`, and [`DeviceRef`] keeps a device registered for a short time.
 
 mod attr;

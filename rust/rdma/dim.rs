@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Adaptive moderation: how rare the events of a completion queue should be under its present load.
+//! Adaptive moderation: how many completions an event of a completion queue should stand for under
+//! the present load.
 //!
 //! C header: `include/linux/dim.h`; the C half is `rust/helpers/dim.c`.
 //!
-//! ib_core does this for the queues of kernel users. What it knows of a process's queue is less: not
-//! how many completions are polled, but how many have come since the last event.
+//! ib_core does this for the queues of kernel users. For a process's queue less is known: not how
+//! many completions have been polled, but how many have come since the last event.
 
 use core::{
     ffi::c_void,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Errors of the verbs that crate `kernel` has no constant for.
+//! Error codes of the verbs for which crate `kernel` has no constant.
 
 use kernel::{
     bindings,

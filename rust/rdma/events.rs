@@ -2,16 +2,16 @@
 
 //! Raising events of verbs objects, from any context, until the object is destroyed.
 //!
-//! The object on the wire lives longer than the verbs object that ib_core frees when its destroy
-//! operation returns, and packets meet it in softirq. So events go through a handle: a counted
-//! cell with a gate. Destroy closes the gate, waits for handlers that are running (never for an
-//! RCU grace period) and from then on the handle does nothing.
+//! ib_core frees a verbs object when its destroy operation returns. The object on the wire lives
+//! longer, and packets use it in softirq. Therefore events go through a handle: a reference-counted
+//! cell with a gate. The destroy operation closes the gate and waits for handlers that are running,
+//! but never for an RCU grace period. From then on the handle does nothing.
 //!
-//! The handle does nothing either before the user of the object can be expected to know it: users
-//! prepare what their handlers look at after the create call has returned.
+//! The handle also does nothing before the user of the object can be expected to know the object,
+//! because users prepare the data of their handlers after the create call has returned.
 //!
 //! No lock is held while a handler runs. A handler may post to or poll any queue, and events that
-//! result from that may nest.
+//! result from this may nest.
 
 use crate::{
     bindings,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Data that many read from any context and that can be taken away from all of them at once.
+//! Data that many users read from any context, and that can be taken away from all of them at once.
 //!
-//! A key that is invalidated must not be in use any more when the invalidation completes: a kernel
-//! user frees the pages then. RCU would let readers finish too late, and a lock would have to be
-//! held while data are copied, two of them when both ends of a copy are such keys.
+//! When the invalidation of a key completes, the key must not be in use any more, because a kernel
+//! user frees the pages then. With RCU, readers could finish after that. A lock would have to be
+//! held while data are copied; if both ends of a copy are such keys, two locks.
 
 use core::{
     cell::UnsafeCell,

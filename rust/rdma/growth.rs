@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Room in vectors, without a way to panic.
+//! Growing vectors in a way that cannot panic.
 
 use kernel::{
     alloc::Flags,

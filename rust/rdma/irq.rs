@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Interrupts that software raises.
+//! Interrupts that are raised by software.
 //!
 //! C header: `include/linux/interrupt.h`; the C half is `rust/helpers/irq.c`.
 

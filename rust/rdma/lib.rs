@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Safe abstractions for RDMA drivers, and the kernel services that a software one needs.
+//! Safe abstractions for RDMA drivers, and the kernel services that a software RDMA driver needs.
 //!
-//! Two halves:
+//! The crate has two halves:
 //!
-//! - the face of ib_core and uverbs: implement [`provider::Provider`], allocate a
-//!   [`device::UnregisteredDevice`], register it, let users add devices by
-//!   [`link::Registration`];
-//! - services that crate `kernel` lacks: locks for softirq and interrupt context, tables read
-//!   under RCU, sk_buffs, UDP tunnel sockets, routes, timers, pinned user memory.
+//! - The interface to ib_core and uverbs. A driver implements [`provider::Provider`], allocates a
+//!   [`device::UnregisteredDevice`], registers it, and lets users add devices by
+//!   [`link::Registration`].
+//! - Services that crate `kernel` lacks: locks for softirq and interrupt context, tables read under
+//!   RCU, sk_buffs, UDP tunnel sockets, routes, timers, pinned user memory.
 //!
 //! The first half has one file for each verbs object, `ops/` with the functions that ib_core calls,
-//! and `uverbs/` for what only processes need. Of the second, `rcu/` (tables and references),
-//! `owner.rs` (exclusive use without waiting), `ring.rs` (memory shared with a process), `mem/`
-//! (registered memory) and `net/` are what a reader wants first; `irq.rs` has interrupts, on which
-//! `vector.rs` stands; `work.rs` starts and ends them all.
-//! C helpers are in `rust/helpers`, one file for each kernel subsystem.
+//! and `uverbs/` for features that only processes need. In the second half, these are the best
+//! files to begin with: `rcu/` (tables and references), `owner.rs` (exclusive use without waiting),
+//! `ring.rs` (memory shared with a process), `mem/` (registered memory) and `net/`. `irq.rs`
+//! contains the interrupts that `vector.rs` uses. `work.rs` starts and stops all services. C
+//! helpers are in `rust/helpers`, one file for each kernel subsystem.
 //!
-//! All `unsafe` code of the module is in this crate. What it exports is sound at any use by safe
-//! code: the crates above are compiled with `-Funsafe_code`.
+//! All `unsafe` code of the module is in this crate. Everything that it exports is sound however
+//! safe code uses it: the crates above are compiled with `-Funsafe_code`.
 
 #![crate_name = "rdma"]
 

@@ -2,8 +2,8 @@
 
 //! `rdma link add` and `rdma link del`.
 //!
-//! C header: `include/rdma/rdma_netlink.h`. A module that is to be loaded by
-//! `rdma link add … type NAME` has the alias `rdma-link-NAME`.
+//! C header: `include/rdma/rdma_netlink.h`. A module that `rdma link add … type NAME` is to load
+//! has the alias `rdma-link-NAME`.
 
 use crate::{
     bindings,

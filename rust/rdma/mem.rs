@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The memory behind keys: what packets are copied from and into.
+//! The memory that keys refer to: the source and destination of the data in packets.
 //!
-//! Whoever owns the memory may change it while the kernel copies: bytes are moved by C, never
-//! borrowed. All copies and atomic operations are possible in any context; offsets are in bytes from
-//! the start of the registered range.
+//! The owner of the memory may change it while the kernel copies. Therefore C code moves the bytes,
+//! and Rust never borrows them. All copies and atomic operations are possible in any context.
+//! Offsets are in bytes from the start of the registered range.
 
 mod kernel_addr;
 mod on_demand;

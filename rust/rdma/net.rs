@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The network under RoCEv2: devices, namespaces, UDP sockets, routes and packets.
+//! The network below RoCEv2: devices, namespaces, UDP sockets, routes and packets.
 //!
-//! Packets come in through a [`Tunnel`], which hands them to its [`Receiver`] in softirq, and go out
-//! along a [`Route`] in a [`TxBatch`]. Nothing here looks at what is inside the UDP payload.
+//! Packets arrive through a [`Tunnel`], which hands them to its [`Receiver`] in softirq. They leave
+//! along a [`Route`] in a [`TxBatch`]. This module does not look at the contents of the UDP
+//! payload.
 //!
 //! C headers: `include/linux/skbuff.h`, `include/net/udp_tunnel.h`, `include/net/route.h`.
 

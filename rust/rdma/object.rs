@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The shape that all verbs objects have in common.
+//! The common structure of all verbs objects.
 
 /// Defines a verbs object: the C structure of ib_core, then fields of ours, the provider's data
 /// last.

@@ -2,17 +2,17 @@
 
 //! From `struct ib_device_ops` to [`Provider`]: one function for each operation.
 //!
-//! Every function here is called by ib_core or uverbs, whose rules are the safety contract of all
-//! of them:
+//! ib_core or uverbs calls every function here. Their rules are the safety contract of all of these
+//! functions:
 //!
-//! - the objects passed belong to a device of provider `P`, since the table is only ever set by
-//!   `UnregisteredDevice<P>::new`;
-//! - an object whose create operation failed is never passed again, and one whose destroy
-//!   operation succeeded neither;
-//! - an object is not destroyed while another operation on it runs: user objects are locked by
-//!   their uobject (`usecnt`, shared for use, exclusive for destruction, `hw_destroy_rwsem` for
-//!   the whole file), kernel users promise it themselves;
-//! - what an object refers to (PD, CQs, SRQ, XRC domain) outlives it (`usecnt` of each);
+//! - The objects passed belong to a device of provider `P`, because only
+//!   `UnregisteredDevice<P>::new` sets the table.
+//! - An object whose create operation failed is never passed again. Neither is an object whose
+//!   destroy operation succeeded.
+//! - An object is not destroyed while another operation on it runs. User objects are locked by
+//!   their uobject (`usecnt`, shared for use, exclusive for destruction, `hw_destroy_rwsem` for the
+//!   whole file). Kernel users guarantee this themselves.
+//! - Objects to which an object refers (PD, CQs, SRQ, XRC domain) outlive it (`usecnt` of each).
 //! - `udata` is null or the `driver_udata` of the bundle of the command that runs.
 
 mod context;

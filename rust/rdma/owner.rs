@@ -2,10 +2,10 @@
 
 //! Exclusive use of data without waiting for it.
 //!
-//! A direction of a queue pair is worked on by whoever has a reason to: the process that rings the
-//! doorbell, the softirq that has an acknowledgement, a timer. A lock would have softirq spin while a
-//! process copies; instead, whoever comes second leaves a mark and goes, and the first one goes round
-//! once more.
+//! Any context that has a reason to do so works on a direction of a queue pair: the process that
+//! rings the doorbell, the softirq that received an acknowledgement, or a timer. With a lock,
+//! softirq would spin while a process copies. Instead, a context that comes second leaves a mark
+//! and returns, and the first one makes another run.
 
 pub mod word;
 

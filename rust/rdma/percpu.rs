@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counters that cost no shared cache line.
+//! Counters that do not share a cache line between CPUs.
 //!
 //! C header: `include/linux/percpu.h`.
 

@@ -2,9 +2,9 @@
 
 //! Performance management: the answer to a query of a port's counters.
 //!
-//! ib_core asks the device by a management datagram (`process_mad`) when somebody reads sysfs
-//! `ports/N/counters`. Source: IBTA volume 1, 16.1.3 (attributes) and 16.1.4 (the extended ones);
-//! `include/rdma/ib_pma.h`.
+//! When somebody reads sysfs `ports/N/counters`, ib_core queries the device with a management
+//! datagram (`process_mad`). Source: IBTA volume 1, 16.1.3 (attributes) and 16.1.4 (the extended
+//! ones); `include/rdma/ib_pma.h`.
 
 /// Bytes of a management datagram.
 pub(crate) const MAD_LEN: usize = 256;

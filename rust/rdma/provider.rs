@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a driver implements to become an RDMA device.
+//! The interface that a driver implements to become an RDMA device.
 //!
 //! C header: `include/rdma/ib_verbs.h` (`struct ib_device_ops`).
 //!
-//! [`Provider`] is the Rust face of `struct ib_device_ops`: one associated type for each verbs
-//! object, one method for each operation. A method that an implementation leaves out becomes a
-//! `NULL` entry of the table, which is how ib_core learns what a device cannot do.
+//! [`Provider`] is the Rust form of `struct ib_device_ops`. It has one associated type for each
+//! verbs object and one method for each operation. A method that an implementation leaves out
+//! becomes a `NULL` entry of the operations table, which tells ib_core that the device does not
+//! support the operation.
 //!
-//! # Lives of the objects
+//! # Lifetimes of the objects
 //!
-//! ib_core allocates each object zeroed, calls the create operation and, when that fails, frees
-//! the memory without calling destroy. So a create method returns the *data* of the object by
-//! value and the crate stores it next to the C structure; the data is dropped exactly once, after
-//! the destroy method returned and after the event handle of the object was revoked. ib_core frees
-//! the memory immediately afterwards: whatever must outlive the verbs object (packets in flight,
-//! timers) has to be an object of its own that the data refers to.
+//! ib_core allocates each object zeroed and calls the create operation. If that fails, ib_core
+//! frees the memory without calling destroy. Therefore a create method returns the *data* of the
+//! object by value, and this crate stores it next to the C structure. The data is dropped exactly
+//! once, after the destroy method has returned and after the event handle of the object has been
+//! revoked. ib_core frees the memory immediately afterwards. Data that must outlive the verbs
+//! object (packets in flight, timers) has to be an object of its own, to which the data of the
+//! verbs object refers.
 //!
 //! # Contexts
 //!

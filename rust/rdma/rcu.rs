@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Objects that softirq looks up by number and that outlive their last user by a grace period.
+//! Objects that softirq looks up by number, and that are freed one grace period after their last
+//! use.
 //!
-//! [`Table`] maps numbers to [`Ref`]s. A packet finds its object with [`Table::with`], under RCU and
-//! without touching a reference count. Whoever drops the last [`Ref`], in whatever context, only
-//! queues the object: it is dropped after a grace period, in process context, where destructors may
-//! sleep.
+//! [`Table`] maps numbers to [`Ref`]s. A packet finds its object with [`Table::with`], under RCU
+//! and without changing a reference count. Dropping the last [`Ref`], in whatever context, only
+//! queues the object. The object is dropped after a grace period, in process context, where
+//! destructors may sleep.
 //!
 //! C headers: `include/linux/rcupdate.h`, `include/linux/xarray.h`.
 

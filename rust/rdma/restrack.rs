@@ -4,8 +4,8 @@
 //!
 //! C header: `include/rdma/restrack.h`.
 //!
-//! An XRC target can live without a queue pair of ib_core's, or have several views. What the
-//! administrator should see is the target: one entry, as long as it lives.
+//! An XRC target may have no queue pair of ib_core, or it may have several views. The administrator
+//! should see the target itself: one entry, for as long as the target lives.
 
 use crate::{
     bindings,

@@ -2,8 +2,8 @@
 
 //! Memory that the kernel and a process share.
 //!
-//! The process can write to it at any time. So it is never borrowed: words are read and written
-//! atomically, and everything else is copied out once and looked at in the copy.
+//! The process can write to it at any time. Therefore it is never borrowed: words are read and
+//! written atomically, and everything else is copied out once and examined in the copy.
 
 use core::{
     ptr::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Spinlocks for data that softirq or interrupt handlers share, and what keeps softirq away without a
-//! lock.
+//! Spinlocks for data that softirq or interrupt handlers share, and a guard that keeps softirqs off
+//! the CPU without a lock.
 //!
 //! C header: `include/linux/spinlock.h`.
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What may be shared between threads and sent to another, as far as it does not depend on the type of
-//! data inside: looked at by the compiler, whenever the crate is built.
+//! Types that may be shared between threads or sent to another thread, as far as this does not
+//! depend on the type of the data inside. The compiler checks this whenever the crate is built.
 //!
-//! What must not be is in `tests/refused.rs`.
+//! Types that must not be shared or sent are in `tests/refused.rs`.
 
 use crate::{
     ah::Ah,

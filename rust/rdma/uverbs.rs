@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The user side of the verbs: what crosses the uverbs file.
+//! The user side of the verbs: data that crosses the uverbs file.
 
 pub mod file;
 pub mod mmap;

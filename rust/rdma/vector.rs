@@ -2,11 +2,12 @@
 
 //! Completion vectors: interrupts that deliver the events of completion queues.
 //!
-//! A completion queue belongs to one vector. Its events wait on the vector's queue until the
-//! vector's handler, on the vector's CPU, calls the user of the completion queue. The handler
-//! delivers one event of each source in turn and a bounded number before it makes way: it is called
-//! again by a work item in softirq, so that the budget of softirqs, and ksoftirqd, are for it as well.
-//! Meanwhile nobody else calls it: several CPUs may raise events faster than one delivers them.
+//! A completion queue belongs to one vector. Its events wait on the queue of the vector until the
+//! handler of the vector, on the CPU of the vector, calls the user of the completion queue. The
+//! handler delivers one event of each source in turn. After a limited number of events it returns,
+//! and a work item in softirq calls it again, so that the limits of softirqs, and ksoftirqd, apply
+//! to it. In the meantime nobody else calls the handler, because several CPUs may raise events
+//! faster than one CPU can deliver them.
 
 use kernel::{
     list::{

@@ -4,7 +4,7 @@
 //!
 //! C header: `include/rdma/ib_verbs.h`.
 //!
-//! A request is valid for the time of the call that posts it: copy what is needed.
+//! A request is valid only during the call that posts it: copy the data that is needed later.
 
 use crate::{
     ah::Ah,

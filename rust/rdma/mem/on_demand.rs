@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Memory of a process that is not pinned: on-demand paging.
+//! On-demand paging: registered memory of a process that is not pinned.
 //!
 //! A software device can use the page tables of the process itself. Each access looks its pages up,
-//! faults in what is missing, holds them for the time of the copy and no longer. So memory may be
-//! unmapped, mapped anew, swapped and migrated as if nobody had registered it.
+//! faults in the missing pages, and holds the pages only for the duration of the copy. Therefore
+//! the memory may be unmapped, mapped again, swapped and migrated as if nobody had registered it.
 
 use core::{
     marker::PhantomData,

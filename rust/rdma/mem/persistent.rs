@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Persistent memory: what is written there survives a loss of power once it has left the CPU caches.
+//! Persistent memory: data written there survives a loss of power once it has left the CPU caches.
 //!
 //! C headers: `include/linux/libnvdimm.h`, `include/linux/ioport.h`.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Part of memory that the kernel shares with a process, as something that keys name.
+//! A part of the memory that the kernel shares with a process, to which keys can refer.
 
 use core::marker::PhantomData;
 

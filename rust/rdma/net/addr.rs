@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses as RoCEv2 writes them in GIDs.
+//! IP addresses in the form in which RoCEv2 writes them in GIDs.
 
 /// An IPv6 address, or an IPv4 address as `::ffff:a.b.c.d` (IBTA annex A17, RFC 4291 2.5.5.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Network devices and what happens to them.
+//! Network devices, and notifications about their changes.
 //!
 //! C header: `include/linux/netdevice.h`.
 

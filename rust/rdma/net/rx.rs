@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Packets that came in.
+//! Received packets.
 
 use core::{
     ptr::NonNull,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The UDP sockets that RoCEv2 packets come in by.
+//! The UDP sockets on which RoCEv2 packets arrive.
 //!
 //! C header: `include/net/udp_tunnel.h`.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Packets that go out.
+//! Packets to be sent.
 
 use core::{
     mem::ManuallyDrop,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations that post and poll. Any context, interrupts off included.
+//! Operations that post and poll. They run in any context, also with interrupts disabled.
 
 use super::Ops;
 use crate::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations on what has keys besides plain regions: re-registration, fast registration, memory
-//! windows.
+//! Operations on objects with keys other than plain regions: re-registration, fast registration,
+//! memory windows.
 
 use super::Ops;
 use crate::{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations that make, change and end completion queues, shared receive queues and queue pairs.
+//! Operations that create, change and destroy completion queues, shared receive queues and queue
+//! pairs.
 
 use super::Ops;
 use crate::{

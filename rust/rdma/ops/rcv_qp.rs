@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Methods of XRC domains on targets that are known by their number.
+//! Methods of XRC domains on targets that processes know by their number.
 
 use super::Ops;
 use crate::{

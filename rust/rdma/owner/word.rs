@@ -2,7 +2,7 @@
 
 //! The state word of an [`Owner`](super::Owner) and its transitions, without the data.
 //!
-//! Pure functions, so that a host test can walk through every interleaving of them.
+//! These are pure functions, so that a host test can walk through every interleaving of them.
 
 /// Somebody has the data.
 pub const OWNED: u32 = 1 << 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! State of the module that interrupt handlers and packets find without being handed a pointer.
+//! State of the module that interrupt handlers and packets use without a pointer from their caller.
 
 use core::{
     cell::UnsafeCell,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tables of what can be taken away from all who use it, soon.
+//! Tables of objects that can be taken away from all of their users within a short time.
 
 use core::{
     mem::ManuallyDrop,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Walks through every interleaving of a few users of an `Owner` and checks what it promises.
+//! Walks through every interleaving of a few users of an `Owner` and checks the guarantees of this
+//! type.
 //!
-//! A host test: `rustc --edition 2021 --test owner_word.rs && ./owner_word`. The transitions are the
-//! kernel's own; the steps of `kick`, `lock` and `try_lock` are retold here, one atomic operation a
-//! step.
+//! This is a host test: `rustc --edition 2021 --test owner_word.rs && ./owner_word`. The
+//! transitions are the code of the module. The steps of `kick`, `lock` and `try_lock` are modelled
+//! here, with one atomic operation per step.
 
 #[path = "../owner/word.rs"]
 #[allow(dead_code)]

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What safe code cannot do with crate `rdma`, because the compiler refuses it.
+//! Code that the compiler must reject in safe users of crate `rdma`.
 //!
-//! `tools/vm/refused` compiles this as the crates above `rdma` are, and compares the errors with what
-//! the ends of lines say. The other direction, what may be shared and sent, is in `threads.rs` of the
-//! crate itself.
+//! `tools/vm/refused` compiles this file in the same way as the crates above `rdma`, and compares
+//! the errors with the comments at the ends of lines. The opposite, what may be shared and sent, is
+//! in `threads.rs` of the crate itself.
 
 use core::cell::Cell;
 use kernel::prelude::*;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Walks through every interleaving of those who raise events of completion queues with the handler of
-//! the vector that delivers them: each event is delivered once, a bounded number before the handler
-//! makes way, and of each queue in turn.
+//! Walks through every interleaving of contexts that raise events of completion queues with the
+//! handler of the vector that delivers these events. Each event must be delivered once, each queue
+//! must be served in turn, and the handler must deliver only a limited number of events before
+//! other work gets the CPU.
 //!
-//! A host test: `rustc --edition 2021 --test vector_pending.rs && ./vector_pending`. The transitions of
-//! the count and of the call are the kernel's own; the steps of `CqHandle::completion` and of
-//! `Vector::handle` are retold here, one atomic operation or critical section a step.
+//! This is a host test: `rustc --edition 2021 --test vector_pending.rs && ./vector_pending`. The
+//! transitions of the count and of the call are the code of the module. The steps of
+//! `CqHandle::completion` and of `Vector::handle` are modelled here, with one atomic operation or
+//! critical section per step.
 
 #[path = "../vector/pending.rs"]
 mod pending;

@@ -4,9 +4,10 @@
 //!
 //! C header: `include/rdma/uverbs_types.h` (`struct ib_uverbs_file`).
 //!
-//! ib_core has two kinds of events: those of an object, which go to the file that has it, and those
-//! of the device, which go to all. An XRC target that is known by its number has no object in any
-//! file, so its events take the second way, to the files that asked for them and no others.
+//! ib_core has two kinds of events. Events of an object go to the file that has the object, and
+//! events of the device go to all files. An XRC target that is known only by its number has no
+//! object in any file. Its events are sent as events of the device, but only to the files that
+//! asked for them.
 
 use crate::{
     bindings,

@@ -4,8 +4,8 @@
 //!
 //! C header: `include/rdma/ib_verbs.h` (`rdma_user_mmap_entry`).
 //!
-//! A mapping is plain reference-counted pages without operations of ours: it may outlive the
-//! object, the device and the module, and is of no use then.
+//! A mapping consists of plain reference-counted pages and has no VMA operations of the module. It
+//! may outlive the object, the device and the module; it is useless then.
 
 use crate::{
     bindings,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! XRC targets that processes know by their number alone.
+//! XRC targets that processes know only by their number.
 //!
-//! C side: `rust/helpers/uverbs.c`, which has the methods and their attributes.
+//! The C half, `rust/helpers/uverbs.c`, contains the methods and their attributes.
 
 use crate::{
     bindings,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The count of a queue's events that its vector has yet to deliver, and when the vector's handler is
-//! called.
+//! The number of events of a queue that its vector has yet to deliver, and the conditions for
+//! calling the handler of the vector.
 //!
-//! Pure functions, so that a host test can walk through every interleaving of them.
+//! These are pure functions, so that a host test can walk through every interleaving of them.
 
 /// Events that were raised and not delivered.
 ///
