@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is done about marks of the network (ECN) but for the window
-//! ([`crate::window::Window::on_mark`]): when a receiver of marked packets
-//! tells their sender, and how a responder slows down its READ responses.
+//! The reaction to congestion marks of the network (ECN), except for that of the window
+//! ([`crate::window::Window::on_mark`]): when a receiver of marked packets notifies their sender,
+//! and how a responder slows down its READ responses.
 
 /// Shortest time between two notifications of a connection, nanoseconds: about
 /// a round trip between hosts, within which the sender acts once anyway.

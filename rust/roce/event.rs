@@ -2,10 +2,10 @@
 
 //! When a completion raises an event: arming and moderation of completion queues (IBTA 11.4.2.2).
 //!
-//! A user arms a queue and then looks at it once more; whoever adds a completion stores it and then
-//! looks at the arm. With a full fence between the two steps on both sides, one sees the other. The arm
-//! is taken by whoever raises the event, so that there is one event for one arm. `tests/arming.rs` walks
-//! through every interleaving.
+//! A user arms a queue and then looks at the queue once more. The side that adds a completion
+//! stores it and then reads the arm. With a full fence between the two steps on both sides, one
+//! side sees the store of the other. The side that raises the event takes the arm, so one arm gives
+//! one event. `tests/arming.rs` walks through every interleaving.
 
 /// What a queue waits for. A stronger arm replaces a weaker one, never the reverse.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

@@ -2,11 +2,10 @@
 
 //! The invariant CRC of RoCEv2 (IBTA annex A17.3.3).
 //!
-//! A CRC-32 as Ethernet's over everything from the IP header to the pad bytes,
-//! with eight bytes of ones before it (a local route header that RoCEv2 does
-//! not have), and with ones in place of the fields that routers may change:
-//! traffic class, flow label, hop limit, header and UDP checksums, and the
-//! reserved byte of the base transport header that carries FECN and BECN.
+//! This is the CRC-32 of Ethernet over everything from the IP header to the pad bytes. Eight bytes
+//! of ones come before it (for a local route header, which RoCEv2 does not have). Ones also replace
+//! the fields that routers may change: traffic class, flow label, hop limit, header and UDP
+//! checksums, and the reserved byte of the base transport header that carries FECN and BECN.
 
 use crate::wire::bth;
 

@@ -2,29 +2,27 @@
 
 //! The RoCEv2 transport as state machines without I/O.
 //!
-//! Work requests, packets and the time go in; packets to send, bytes to place,
-//! completions and the next deadline come out. Nothing here allocates, blocks,
-//! knows a kernel or a socket, or can panic: every number that came from the
-//! wire or from a user is handled with wrapping or checked arithmetic, every
-//! slice access can fail, every loop is bounded by storage that the caller
-//! lent.
+//! The inputs are work requests, packets and the time. The outputs are packets to send, bytes to
+//! place, completions and the next deadline. Nothing here allocates, blocks, depends on a kernel or
+//! a socket, or can panic. Every number that came from the wire or from a user is handled with
+//! wrapping or checked arithmetic, every slice access can fail, and the storage that the caller
+//! lends bounds every loop.
 //!
-//! - [`wire`]: one header a file, and [`wire::Packet`], a packet with its
-//!   headers checked against its opcode;
-//! - [`requester`] and [`responder`]: the two ends of a connection, for packets
-//!   and for delivery within a host; [`ud`]: datagrams; [`xrc`]: which SRQ;
-//! - [`tm`]: which receive takes a message, by its tag;
-//! - [`psn`], [`opcode`], [`mtu`], [`icrc`], [`status`]: what both share;
-//! - [`window`], [`congestion`], [`retry`], [`rnr`]: how much, how often, how
-//!   long;
+//! - [`wire`]: one header per file, and [`wire::Packet`], a packet whose headers were checked
+//!   against its opcode;
+//! - [`requester`] and [`responder`]: the two ends of a connection, for packets and for delivery
+//!   within a host; [`ud`]: datagrams; [`xrc`]: the SRQ of a request;
+//! - [`tm`]: tag matching, which receive takes a message;
+//! - [`psn`], [`opcode`], [`mtu`], [`icrc`], [`status`]: definitions that both ends share;
+//! - [`window`], [`congestion`], [`retry`], [`rnr`]: the amount of data in flight, congestion
+//!   control, retries, and waiting times;
 //! - [`event`]: when a completion raises an event.
 //!
-//! The same files build in two worlds: under Kbuild (`--cfg kernel`), and as an
-//! ordinary cargo crate in which the tests, the simulator and the fuzz targets
-//! live.
+//! The same files are built in two ways: under Kbuild (`--cfg kernel`), and as an ordinary cargo
+//! crate, which contains the tests, the simulator and the fuzz targets.
 //!
-//! Times are `u64` nanoseconds of any monotonic clock. Functions may be called
-//! in any context; whoever owns an object calls it from one place at a time.
+//! Times are `u64` nanoseconds of any monotonic clock. Functions may be called in any context. The
+//! owner of an object must not call functions of this object from two places at the same time.
 //!
 //! "IBTA" stands for the InfiniBand Architecture Specification, volume 1.
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unreliable datagrams: one packet, one message, no state but the sequence
-//! number (IBTA 9.8.3).
+//! Unreliable datagrams: one packet is one message, and the sequence number is the only state (IBTA
+//! 9.8.3).
 
 use crate::opcode::{Opcode, Operation, Transport};
 use crate::psn::Psn;

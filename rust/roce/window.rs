@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How much may be in flight: a congestion window, counted in packets.
+//! The amount of data in flight: a congestion window, counted in packets.
 //!
-//! The window doubles with every window of acknowledged packets until the
-//! first loss (slow start), then grows by a packet a round, and halves at most
-//! once a round when packets are lost. It only grows while it is what holds
-//! the sender back. A READ counts with the packets of its response.
+//! The window doubles with every window of acknowledged packets until the first loss (slow start).
+//! Then it grows by one packet per round trip, and halves at most once per round trip when packets
+//! are lost. It grows only while it is the limit that holds the sender back. A READ counts with the
+//! packets of its response.
 //!
-//! When the network marks packets instead of dropping them (ECN), the window
-//! shrinks by as much as marks have been frequent, half of it at most, and comes
-//! back half of the way a round: DCTCP's estimate with DCQCN's fast recovery.
-//! After five such rounds it grows by a packet a round again.
+//! When the network marks packets instead of dropping them (ECN), the window shrinks depending on
+//! how frequent the marks have been, by a half at most. It then recovers half of the difference per
+//! round trip: DCTCP's estimate with DCQCN's fast recovery. After five such round trips it grows by
+//! one packet per round trip again.
 
 use crate::mtu::Mtu;
 use crate::psn::Psn;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! XRC addressing (IBTA annex A14): which shared receive queue a request
-//! names, and whether it may.
+//! XRC addressing (IBTA annex A14): which shared receive queue a request names, and whether the
+//! request may use it.
 
 use crate::responder::ReceiveError;
 use crate::wire::Packet;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a requester needs to know about its connection.
+//! The parameters of a connection that a requester needs.
 
 use crate::mtu::Mtu;
 use crate::opcode::Transport;

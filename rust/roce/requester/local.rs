@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whole messages for a responder on the same host, without packets.
+//! Complete messages for a responder on the same host, without packets.
 
 use core::ops::DerefMut;
 

@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The requester: turns work requests into packets, answers into completions.
+//! The requester: turns work requests into packets, and responses into completions.
 //!
-//! One per QP with a send side (RC, UC, XRC initiator). The caller lends the
-//! queue, a slice of [`Wqe`]s; a *slot* is an index into it, so that the caller
-//! can keep its own arrays (scatter/gather lists) beside.
+//! There is one requester per QP with a send side (RC, UC, XRC initiator). The caller lends the
+//! queue, a slice of [`Wqe`]s. A *slot* is an index into this slice, so that the caller can keep
+//! arrays of its own (scatter/gather lists) beside it.
 //!
 //! # How to drive it
 //!
 //! - [`Requester::push`] work requests while there is [`Requester::room`].
-//! - [`Requester::poll_transmit`] until it returns `None`, or for as long as
-//!   the caller's budget lasts; build each packet at once. When its payload
-//!   cannot be gathered, call [`Requester::local_fault`] and drop the packet.
-//!   A packet that cannot be sent for other reasons counts as lost.
-//! - [`Requester::handle_response`] for each packet from the responder, then
-//!   poll again.
-//! - [`Requester::handle_timeout`] when [`Requester::next_deadline`] has come
-//!   (early and spurious calls do nothing), then poll again.
-//! - After [`RequesterEnv::fatal`], [`Requester::flush`] whatever is pushed;
-//!   an unreliable one can go on ([`Requester::resume`]).
+//! - Call [`Requester::poll_transmit`] until it returns `None`, or for as long as the caller's
+//!   budget lasts. Build each packet at once. When its payload cannot be gathered, call
+//!   [`Requester::local_fault`] and drop the packet. A packet that cannot be sent for other reasons
+//!   counts as lost.
+//! - Call [`Requester::handle_response`] for each packet from the responder, then poll again.
+//! - Call [`Requester::handle_timeout`] when [`Requester::next_deadline`] has come (early and
+//!   spurious calls do nothing), then poll again.
+//! - After [`RequesterEnv::fatal`], [`Requester::flush`] all requests that are pushed. An
+//!   unreliable requester can continue ([`Requester::resume`]).
 //!
 //! # Same host
 //!
-//! Instead of `poll_transmit` the caller may take whole messages with
-//! [`Requester::local_next`], do what they ask with the responder's
-//! `local_request` and `local_finish`, and report with
-//! [`Requester::local_done`]. Sequence numbers advance as on the wire: the two
-//! ways can alternate at any message that begins with nothing in flight.
+//! Instead of using `poll_transmit`, the caller may take complete messages with
+//! [`Requester::local_next`], process them with the responder's `local_request` and `local_finish`,
+//! and report the result with [`Requester::local_done`]. Sequence numbers advance as on the wire.
+//! The two methods can alternate at any message that begins with nothing in flight.
 
 mod config;
 mod flush;

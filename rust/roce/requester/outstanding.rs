@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! READs and atomics on their way.
+//! READs and atomics that are in progress.
 
 use crate::psn::Psn;
 

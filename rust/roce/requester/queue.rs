@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The queue: slots, the transmit cursor, going back, completing in order.
+//! The queue: slots, the transmit cursor, going back for a retry, completing in order.
 
 use core::ops::DerefMut;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the responder answered (the completer).
+//! Handling the responses of the responder (the completer).
 
 use core::ops::DerefMut;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Send work requests, and what the requester remembers about each.
+//! Send work requests, and the state that the requester keeps for each.
 
 use crate::mtu::{Mtu, MAX_MESSAGE};
 use crate::opcode::Operation;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Operations on 8 bytes, and FLUSH: executed once, answered as often as asked.
+//! Operations on 8 bytes, and FLUSH: executed once, answered as often as they are repeated.
 
 use core::ops::DerefMut;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a responder asks of, and does to, the world.
+//! The environment of a responder: what it requests from its caller.
 
 use crate::status::{Fault, WcStatus};
 use crate::wire::HeaderBuf;

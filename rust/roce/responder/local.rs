@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whole messages from a requester on the same host, without packets.
+//! Complete messages from a requester on the same host, without packets.
 
 use core::ops::DerefMut;
 

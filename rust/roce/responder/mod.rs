@@ -1,31 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The responder: executes requests, answers them.
+//! The responder: executes requests and answers them.
 //!
-//! One per QP with a receive side (RC, UC, XRC target). The caller lends
+//! There is one responder per QP with a receive side (RC, UC, XRC target). The caller lends
 //! [`Resource`]s, as many as READs and atomics may be outstanding.
 //!
 //! # How to drive it
 //!
-//! - [`Responder::handle_request`] for each packet from the requester, then
-//!   [`Responder::end_of_run`] when no further packet is at hand: that sends the
-//!   ACK for all of them.
-//! - [`Responder::poll_response`] until it returns `None`, or for as long as
-//!   the budget lasts: READ data, and what has to wait behind it. When the
-//!   memory cannot be read, call [`Responder::response_fault`] and drop the
-//!   packet.
-//! - [`Responder::abort`] when the QP goes to the error state for another
-//!   reason.
+//! - Call [`Responder::handle_request`] for each packet from the requester. When no further packet
+//!   is available, call [`Responder::end_of_run`], which sends the ACK for all of them.
+//! - Call [`Responder::poll_response`] until it returns `None`, or for as long as the budget lasts.
+//!   It returns READ data, and responses that have to wait for this data. When the memory cannot be
+//!   read, call [`Responder::response_fault`] and drop the packet.
+//! - Call [`Responder::abort`] when the QP goes to the error state for another reason.
 //!
-//! The *current receive* is a work request that the caller has taken off a
-//! receive queue when asked ([`ResponderEnv::take_receive`]) and keeps until
+//! The *current receive* is a work request that the caller takes off a receive queue when the
+//! responder asks for it ([`ResponderEnv::take_receive`]). The caller keeps it until
 //! [`ResponderEnv::complete_receive`].
 //!
 //! # Same host
 //!
-//! [`Responder::local_request`] checks and prepares a whole message,
-//! [`Responder::local_finish`] ends it; packets that arrive in between are
-//! dropped, as if lost.
+//! [`Responder::local_request`] checks and prepares a complete message, and
+//! [`Responder::local_finish`] ends it. Packets that arrive in between are dropped, as if lost.
 
 mod atomic;
 mod config;

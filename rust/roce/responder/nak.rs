@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Answers without payload, and refusals.
+//! Responses without payload, and refusals (NAKs).
 
 use core::ops::DerefMut;
 

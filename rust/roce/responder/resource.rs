@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is kept of READs and atomics, so that their responses can be sent, in
-//! order, and sent again.
+//! The state that is kept for READs and atomics, so that their responses can be sent in order and
+//! sent again.
 
 use core::ops::DerefMut;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Packets made by hand, for the tests that talk to one side only.
+//! Hand-made packets, for the tests that talk to one side only.
 
 use roce::opcode::{Headers, Opcode};
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The CRC of the simulated hosts, and packets with it.
+//! The CRC of the simulated hosts, and packets that carry it.
 
 use roce::icrc::{self, Crc32};
 use roce::wire::split_icrc;

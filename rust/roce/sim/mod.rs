@@ -2,16 +2,15 @@
 
 //! Two nodes and a bad network, in virtual time.
 //!
-//! Everything follows from a seed: the path MTU, the window, the queue sizes,
-//! the work requests, what the network loses, repeats, swaps and spoils, when
-//! receives are posted. A model that knows no packets says what must come out:
-//! each message once, whole, in order; the memory as if the requests had been
-//! executed one after the other; each completion once, in order; and silence
-//! afterwards.
+//! A seed determines everything: the path MTU, the window, the queue sizes, the work requests,
+//! which packets the network loses, duplicates, reorders and corrupts, and when receives are
+//! posted. A model that does not know about packets says what the result must be: each message
+//! arrives once, complete and in order; the memory is as if the requests had been executed one
+//! after the other; each completion comes once and in order; and afterwards nothing more is sent.
 //!
-//! Sequence numbers begin near the end of their space, or of its first half.
-//! Several times a run both sides come to rest and then skip so many numbers
-//! that the space comes round, as after a long time without trouble.
+//! Sequence numbers begin near the end of their space, or near the end of its first half. Several
+//! times per simulation, both sides come to rest and then skip so many numbers that the space wraps
+//! around, as after a long time without errors.
 
 #![allow(dead_code)]
 

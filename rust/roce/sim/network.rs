@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The network: packets take time, and not all arrive as they were sent.
+//! The network: packets take time, and not all of them arrive as they were sent.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One run: a seed in, a verdict out.
+//! One simulation run: a seed in, a verdict out.
 
 mod verdict;
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Walks through every interleaving of a user who arms, polls and waits with a kernel that posts
-//! completions into the shared ring, with moderation and a resize, and checks what arming promises: no
-//! event is lost, and there are not two for one arm.
+//! completions into the shared ring, with moderation and a resize. Checks the guarantees of arming:
+//! no event is lost, and one arm gives at most one event.
 //!
-//! A store is not seen by others at once: each side has a buffer of stores, which a fence or an
-//! exchange waits for. The decisions are crate roce's own; the steps of the plug-in's `arm` and of the
-//! module's `push_user` are retold here, one access to memory a step.
+//! Other sides do not see a store at once: each side has a buffer of stores, and a fence or an
+//! exchange waits until it is empty. The decisions are the code of crate roce. The steps of the
+//! plug-in's `arm` and of the module's `push_user` are modelled here, with one memory access per
+//! step.
 
 use roce::event::{Act, Arm, Moderation};
 use std::collections::{HashSet, VecDeque};

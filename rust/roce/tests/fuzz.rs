@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Drives the fuzz target without libFuzzer, which Debian's rustc cannot be
-//! linked with: inputs are made at random and by mutating earlier ones that
-//! reached something new, for a bounded time.
+//! Drives the fuzz target without libFuzzer, which cannot be linked with Debian's rustc. Inputs are
+//! created at random and by mutating earlier inputs that reached something new, for a limited time.
 //!
-//! `ROCE_FUZZ_SECONDS=n` (default 5) is how long, `ROCE_FUZZ_SEED=n` where the
-//! randomness starts (default: the clock; printed). A failing input is printed
-//! in hexadecimal; `ROCE_FUZZ_INPUT=hex` replays it.
+//! `ROCE_FUZZ_SECONDS=n` (default 5) sets the time. `ROCE_FUZZ_SEED=n` sets the seed of the random
+//! numbers (default: from the clock; it is printed). A failing input is printed in hexadecimal;
+//! `ROCE_FUZZ_INPUT=hex` replays it.
 
 #[path = "../sim/mod.rs"]
 mod sim;

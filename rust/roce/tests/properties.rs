@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Properties that hold for all inputs, with counterexamples made small.
+//! Properties that hold for all inputs. Counterexamples are made as small as possible.
 
 #[path = "../sim/mod.rs"]
 mod sim;

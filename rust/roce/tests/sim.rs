@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The simulator's runs. A failure prints the seed; to replay it:
-//! `ROCE_SIM_SEED=n cargo test --test sim NAME`. `ROCE_SIM_RUNS=n` sets how
-//! many seeds are tried.
+//! The runs of the simulator. A failure prints the seed;
+//! `ROCE_SIM_SEED=n cargo test --test sim NAME` replays it. `ROCE_SIM_RUNS=n` sets the number of
+//! seeds to try.
 
 #[path = "../sim/mod.rs"]
 mod sim;

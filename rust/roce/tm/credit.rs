@@ -2,11 +2,12 @@
 
 //! How many operations a list executes for the messages that come to it.
 //!
-//! All that was posted before a message came is executed before it is matched, in
-//! softirq, which is everybody's: who stores operations without pause must not keep
-//! it busy. So each message brings a little credit, which the list saves up to what
-//! a full ring takes. A message that finds more operations than there is credit for
-//! executes as many as that, and has to come again.
+//! All operations that were posted before a message are executed before the message is matched.
+//! This happens in softirq, which all processes share, so a process that stores operations without
+//! pause must not keep it busy. Therefore each message brings a little credit, and the list saves
+//! credit up to the amount that a full ring needs. If more operations are waiting than there is
+//! credit for, the message executes as many as the credit allows, and its sender has to send it
+//! again.
 
 /// Credit that each message brings.
 const EACH: u32 = 64;

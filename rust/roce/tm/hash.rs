@@ -2,8 +2,8 @@
 
 //! A keyed hash of a tag: SipHash-1-3 of two words.
 //!
-//! Who posts tags must not be able to choose them so that they share a bucket:
-//! the search would take its time in softirq, which is everybody's.
+//! A process that posts tags must not be able to choose them so that they share a bucket: the
+//! search would take its time in softirq, which all processes share.
 
 /// The secret of a list.
 #[derive(Clone, Copy, Default)]

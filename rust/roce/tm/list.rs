@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The matching list: tags in the order in which they were posted, found by a
-//! hash.
+//! The matching list: tags in the order in which they were posted, found by a hash.
 //!
-//! Tags with the same value and mask form a queue. The first of each queue is
-//! chained in a bucket of one hash table, whose key holds the mask's number: so a
-//! search looks at one bucket for each mask in use, and of the queues that it
-//! finds the one whose first tag was posted first wins. However many tags share
-//! a value, or wait in the list, they cost a search nothing.
+//! Tags with the same value and mask form a queue. The first tag of each queue is chained in a
+//! bucket of one hash table, whose key includes the number of the mask. Therefore a search looks at
+//! one bucket for each mask in use. Of the queues that it finds, it takes the one whose first tag
+//! was posted first. The time of a search does not depend on how many tags share a value or wait in
+//! the list.
 
 use core::ops::DerefMut;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a message to a tag-matching queue says at its start (`tm_types.h`).
+//! The header at the start of a message to a tag-matching queue (`tm_types.h`).
 
 /// Bytes of the tag-matching header.
 pub const TMH_LEN: usize = 16;

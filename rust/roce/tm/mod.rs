@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tag matching on shared receive queues: ibv_post_srq_ops(3), rdma-core's
-//! `tag_matching.md` and `tm_types.h`.
+//! Tag matching on shared receive queues: ibv_post_srq_ops(3), rdma-core's `tag_matching.md` and
+//! `tm_types.h`.
 //!
-//! - [`message`]: what a message says at its start, and the notice that ends a
-//!   rendezvous;
+//! - [`message`]: the header at the start of a message, and the notice that ends a rendezvous;
 //! - [`list`]: the tags that were posted, in their order;
-//! - [`phase`]: whether software has seen every message that was not expected;
-//! - [`credit`]: how much is done for each message;
+//! - [`phase`]: whether software has seen every unexpected message;
+//! - [`credit`]: how many operations are executed for each message;
 //! - [`Matcher`]: list and phase together, as the device uses them.
 //!
 //! # Why there are phases
 //!
-//! Software posts a tag while a message for it may be on its way to the queue
-//! of unexpected ones. A later message must not take that tag: the earlier one
-//! would be overtaken. So tags that are added while software has not seen every
-//! unexpected message *wait*: they match nothing until software has said that it
-//! has (by then it has compared each of these messages with each of these tags,
-//! and taken back the tags that it used). Tags that were in the list before the
-//! message came go on: it was compared with them when it came.
+//! Software may post a tag while a message that matches it is on its way to the queue of unexpected
+//! messages. A later message must not take this tag, because the earlier one would be overtaken.
+//! Therefore tags that are added while software has not seen every unexpected message *wait*: they
+//! match nothing until software has reported that it has seen them all. (By then software has
+//! compared each of these messages with each of these tags, and has taken back the tags that it
+//! used.) Tags that were in the list before the message came continue to match, because the message
+//! was compared with them when it came.
 //!
-//! Tags that wait are the newest ones always, so "may match" is one number: tags
-//! posted before it.
+//! Tags that wait are always the newest ones, so "may match" is one number: the tags posted before
+//! it.
 
 pub mod credit;
 pub mod hash;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How far software is behind: the unexpected messages that the device has
-//! delivered, and those that software says it has handled.
+//! How far software is behind: the number of unexpected messages that the device has delivered, and
+//! the number that software has reported as handled.
 
 /// Software reports more unexpected messages than there have been.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

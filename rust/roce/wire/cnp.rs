@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Congestion notification packet (IBTA A17.9.3): the receiver of a packet that
-//! the network marked tells its sender.
+//! Congestion notification packet (IBTA A17.9.3), with which the receiver of a packet that the
+//! network marked notifies the sender.
 
 use super::{bth, Bth, HeaderBuf};
 use crate::psn::Psn;

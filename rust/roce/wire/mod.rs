@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The headers on the wire, one file each, and whole packets.
+//! The headers on the wire, one file each, and complete packets.
 //!
-//! Every `parse` takes bytes from the wire and cannot fail in any other way
-//! than by returning `None` or an error; every `emit` appends to a
-//! [`HeaderBuf`].
+//! Every `parse` takes bytes from the wire; it can fail only by returning `None` or an error. Every
+//! `emit` appends to a [`HeaderBuf`].
 
 pub mod aeth;
 pub mod atomiceth;

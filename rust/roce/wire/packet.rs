@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whole packets: which headers there are, and what is payload.
+//! Complete packets: which headers they have, and which bytes are payload.
 
 use super::{
     aeth, atomiceth, bth, deth, feth, ieth, immdt, reth, take, xrceth, Aeth, AtomicAckEth,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The world around the state machines under fuzzing.
+//! The environment of the state machines under fuzzing.
 
 use roce::opcode::Family;
 use roce::psn::Psn;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The fuzz target: bytes steer a requester and a responder that face a
-//! hostile peer, a hostile local user and a hostile clock, and an environment
-//! that refuses at random. Whatever happens, nothing may panic, run for ever,
-//! write outside what was asked for, lose or repeat a completion.
+//! The fuzz target. The input bytes steer a requester and a responder that face a hostile peer, a
+//! hostile local user, a hostile clock, and an environment that refuses at random. In no case may
+//! the state machines panic, run for ever, write outside the requested memory, or lose or repeat a
+//! completion.
 
 mod env;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The state machines with concrete storage and an environment that the
-//! compiler cannot see into: what `check-no-panic` compiles and looks at. Each
-//! function stands for one way into the crate.
+//! The state machines with concrete storage and an environment that is opaque to the compiler.
+//! `check-no-panic` compiles this file and examines the result. Each function represents one entry
+//! point of the crate.
 
 #![no_std]
 

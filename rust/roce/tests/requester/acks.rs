@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When ACKs are asked for, and what they complete.
+//! When the requester asks for ACKs, and what they complete.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The requester, answer by answer: retries, waits, refusals, order.
+//! Tests of the requester, response by response: retries, waits, refusals, order.
 
 #[path = "../../sim/mod.rs"]
 mod sim;

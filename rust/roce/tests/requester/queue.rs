@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Order, local work, faults of this host, draining, flushing.
+//! Order, local work, errors of this host, draining, flushing.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Losses, waits, refusals.
+//! Lost packets, waits, refusals.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The responder, packet by packet: every refusal, every repetition.
+//! Tests of the responder, packet by packet: every refusal, every repetition.
 
 #[path = "../../sim/mod.rs"]
 mod sim;

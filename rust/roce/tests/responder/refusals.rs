@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is refused for good.
+//! Requests that are refused for good.
 
 use super::*;
 

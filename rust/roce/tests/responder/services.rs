@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is particular to XRC and to UC.
+//! Properties of XRC and UC that other services do not have.
 
 use super::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sequence numbers that come round.
+//! Sequence numbers that wrap around.
 
 use super::*;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What messages have executed for them, whatever stands in the ring when they come.
+//! The number of operations that are executed for a message, whatever is in the ring when it
+//! arrives.
 
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The matching list against the naive one, step by step.
+//! The matching list compared with the naive one, step by step.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tag matching: the list against one that a reader can check by eye, and the
-//! device together with its software, in every order in which things can happen.
+//! Tests of tag matching: the list is compared with one that a reader can check by eye, and the
+//! device is run together with its software, in every order in which events can happen.
 
 mod credit;
 mod list;

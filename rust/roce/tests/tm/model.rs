@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A device, its software and some senders, as a system that takes one step at a
-//! time; whoever drives it chooses which.
+//! A device, its software and some senders, as a system that takes one step at a time. The caller
+//! chooses the step.
 //!
-//! The software does what the documentation tells applications to do. What it
-//! ends up with is compared with software matching: messages in the order in
-//! which they came, receives in the order in which they were posted.
+//! The software does what the documentation tells applications to do. Its result is compared with
+//! software matching: messages in the order in which they came, receives in the order in which they
+//! were posted.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The rules of tag matching, written to be read: a list that is searched from
-//! its start.
+//! The rules of tag matching, written to be easy to read: a list that is searched from its start.
 
 use roce::tm::{list::index_of, AddError, MAX_MASKS};
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The model in all orders of its steps, for small scripts, and in random ones
-//! for large scripts.
+//! The model in all orders of its steps, for small scripts, and in random orders for large scripts.
 
 use std::collections::HashSet;
 
