@@ -66,7 +66,7 @@ struct xrdma_process *xrdma_process_get(bool kernel)
 	return p;
 }
 
-/* Gives a handle back. Any context. */
+/* Gives a handle back. Process context: mmdrop() may take pgd_lock. */
 void xrdma_process_put(struct xrdma_process *p)
 {
 	unsigned long flags;

@@ -151,9 +151,7 @@ static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 	unsigned long flags;
 	int ret;
 
-	if (d) {
-		xrdma_dst_set(d, NULL, 0);
-	} else {
+	if (!d) {
 		d = kzalloc(sizeof(*d), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
 		if (!d)
 			return -ENOMEM;
@@ -163,8 +161,14 @@ static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 		spin_unlock_irqrestore(&t->lock, flags);
 		r->hold = d;
 	}
+	/*
+	 * Packets that were built for the old destination, by another QP with the
+	 * same address handle, take the old or the new one at their flush.
+	 */
 	ret = r->v6 ? xrdma_route6(sk, r) : xrdma_route4(sk, r);
-	if (!ret)
+	if (ret)
+		xrdma_dst_set(d, NULL, 0);
+	else
 		r->priority = xrdma_route_priority(dst_dev_rcu(rcu_dereference(d->dst)),
 						   &r->flow);
 	return ret;

@@ -265,9 +265,15 @@ static void __net_exit xrdma_net_exit(struct net *net)
 		xrdma_sockets_release(t);
 	}
 	mutex_unlock(&xrdma_tunnel_mutex);
+	if (!t)
+		return;
 	/* Senders look at the sockets in an RCU read section. */
-	if (t)
-		synchronize_net();
+	synchronize_net();
+	/*
+	 * The destination of an IPsec bundle releases the one below it in its RCU
+	 * callback, which counts in this namespace.
+	 */
+	rcu_barrier();
 }
 
 static struct pernet_operations xrdma_net_ops = {
