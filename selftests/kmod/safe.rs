@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Safe code that uses crate `rdma` as it is not meant to be used: it leaks what ends when it is dropped,
-//! and asks for things when there are no services. Nothing worse than an error may come of that; in
-//! particular the kernel must not call the module when it is gone.
+//! Safe code that misuses crate `rdma`: it leaks objects that it should drop, and calls functions
+//! when there are no services. This must cause nothing worse than an error. In particular the
+//! kernel must not call the module after the module has been removed.
 //!
-//! The module loads if all went well, and says what did not. It has a copy of the crate for itself, so
-//! that `xroce` may be loaded or not.
+//! The module loads if all checks succeed, and logs those that fail. It contains a copy of the
+//! crate of its own, so `xroce` may or may not be loaded.
 
 use core::{
     mem::forget,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long the device's matcher takes, without a message around it.
+//! Measures the device's matcher alone, without a message around it.
 //!
 //! ```text
 //! bench-matcher LENGTH MASKS MS
 //! ```
 //!
-//! LENGTH tags are in the list, under MASKS different masks (0: no bit is masked). For MS milliseconds,
-//! tags of it are found and taken out, some at a time, and added again, at the end, while the clock does
-//! not run. Prints the nanoseconds of one match: the median.
+//! The list contains LENGTH tags under MASKS different masks (0: no bit is masked). For MS
+//! milliseconds, tags of the list are found and taken out, several at a time. They are added again
+//! at the end of the list while the clock is stopped. Prints the nanoseconds of one match (the
+//! median).
 
 use roce::tm::{Entry, Key, Matcher};
 use std::time::{Duration, Instant};

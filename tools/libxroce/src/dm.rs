@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Device memory: pages of the kernel's, mapped into the process while they
-//! are allocated.
+//! Device memory: pages of the kernel, mapped into the process while they are allocated.
 
 use core::ffi::{c_int, c_void};
 use core::mem::size_of;

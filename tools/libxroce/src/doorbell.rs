@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The doorbell: a POST_SEND command without work requests; of a tag-matching
-//! SRQ, POST_SRQ_RECV.
+//! The doorbell: a POST_SEND command without work requests or, for a tag-matching SRQ, a
+//! POST_SRQ_RECV command without work requests.
 //!
-//! It is written to the device file. The kernel refuses a `write()` by a
-//! process that changed its credentials since it opened the file; then the
-//! same command goes through the ioctl that wraps it.
+//! The command is written to the device file. The kernel refuses a `write()` by a process that
+//! changed its credentials after it had opened the file. In this case the same command goes through
+//! the ioctl that wraps it.
 
 use core::ffi::c_int;
 use core::mem::size_of;

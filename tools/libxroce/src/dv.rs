@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What this library exports to programs: `<infiniband/xroce_dv.h>`.
+//! The functions that this library exports to programs: `<infiniband/xroce_dv.h>`.
 //!
-//! Receive QPs by number. The kernel keeps all that is to be known of them;
-//! these functions only translate.
+//! These are the functions for receive QPs by number. The kernel keeps all state of these QPs; the
+//! functions here only translate.
 
 use core::ffi::c_int;
 use std::sync::{Mutex, PoisonError};

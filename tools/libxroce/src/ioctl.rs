@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! uverbs methods called by `ioctl()`.
 //!
-//! What a call looks like is `<rdma/rdma_user_ioctl_cmds.h>`; libibverbs' own
-//! builders for it are private macros.
+//! `<rdma/rdma_user_ioctl_cmds.h>` defines the format of a call. libibverbs' own builders for it
+//! are private macros.
 
 use core::ffi::{c_int, c_ulong};
 use core::mem::{offset_of, size_of};

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! libibverbs provider of the xroce device.
 //!
-//! libibverbs loads this library as `libxroce-rdmavN.so`, the constructor in
-//! [`register`] hands it a table, and from then on every verb on an xroce
-//! device comes in through the functions that [`layout`] lists.
+//! libibverbs loads this library as `libxroce-rdmavN.so`. The constructor in [`register`] passes a
+//! table to libibverbs. From then on, every verb on an xroce device arrives through the functions
+//! that [`layout`] lists.
 //!
-//! Control verbs go to the kernel through libibverbs' own command functions.
-//! The data path does not: work requests and completions travel through rings
-//! shared with the kernel ([`ring`], [`abi`]), and a system call is made only
-//! to wake a send queue that sleeps ([`doorbell`]).
+//! Control verbs go to the kernel through libibverbs' own command functions. The data path does
+//! not: work requests and completions travel through rings shared with the kernel ([`ring`],
+//! [`abi`]). A system call is made only to wake a send queue that the kernel does not look at by
+//! itself ([`doorbell`]).
 //!
-//! Programs that know the device may link with the library, as `libxroce.so.1`,
-//! for what the verbs do not have ([`dv`]).
+//! Programs that know the device may link with the library as `libxroce.so.1`, for functions that
+//! the verbs do not have ([`dv`]).
 //!
-//! Nothing here unwinds (panics abort), starts a thread, or trusts more of
-//! libibverbs' private layout than [`layout`] asserts.
+//! Nothing here unwinds (panics abort), starts a thread, or relies on more of libibverbs' private
+//! layout than [`layout`] asserts.
 
 mod abi;
 mod ah;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A lock for the data path.
 //!
-//! Posting and polling take a lock for some tens of nanoseconds, but
-//! `ibv_wr_start`/`ibv_wr_complete` and `ibv_start_poll`/`ibv_end_poll` take
-//! and release theirs in different calls, which a guard cannot express. Hence
-//! a plain spin lock: it spins a little, then yields, because the holder may
-//! have lost its CPU.
+//! Posting and polling take a lock for some tens of nanoseconds. `ibv_wr_start`/`ibv_wr_complete`
+//! and `ibv_start_poll`/`ibv_end_poll` take and release their lock in different calls, which a
+//! guard cannot express. Therefore this is a plain spin lock. It spins a little and then yields,
+//! because the holder may have lost its CPU.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Multicast groups: the kernel does it all.
+//! Multicast groups, which are handled entirely by the kernel.
 
 use core::ffi::c_int;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Protection domains, parent domains and thread domains.
 //!
-//! A parent domain is a name for a PD: the kernel knows only the PD. Its
-//! allocators are never called, because every buffer that the kernel shares
-//! with the process is the kernel's. A thread domain promises that one thread
-//! uses what is made with it; nothing here is faster for that.
+//! A parent domain is another name for a PD: the kernel knows only the PD. The allocators of a
+//! parent domain are never called, because the kernel allocates every buffer that it shares with
+//! the process. A thread domain promises that only one thread uses the objects made with it; this
+//! library does not become faster by that.
 
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering};

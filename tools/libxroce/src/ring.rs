@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Rings shared with the kernel.
 //!
-//! Every ring has one producer and one consumer, on different sides of the
-//! system call boundary. Indices run freely over 32 bits. Whoever fills or
-//! empties slots does so first and stores its index with release order after;
-//! the other side loads that index with acquire order before it looks at the
-//! slots. So a slot belongs to one side at any time, and plain copies are
-//! enough for its content.
+//! Every ring has one producer and one consumer, on different sides of the system call boundary.
+//! Indices run freely over 32 bits. A side first fills or empties slots and then stores its index
+//! with release order. The other side loads that index with acquire order before it accesses the
+//! slots. Therefore a slot belongs to one side at any time, and plain copies are enough for its
+//! content.
 
 use core::mem::size_of;
 use core::ptr::NonNull;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The few system facilities the provider needs, without the `libc` crate.
+//! The few system facilities that the provider needs, without the `libc` crate.
 
 use core::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 use core::ptr::NonNull;

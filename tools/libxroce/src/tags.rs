@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Operations on the matching list of an SRQ: ibv_post_srq_ops(3).
 //!
-//! They are written to a ring, which the kernel looks at before it matches the
-//! next message. So most need no system call: only who waits for a completion
-//! has to tell a kernel that sleeps, and who has filled much of the ring.
+//! Operations are written to a ring, which the kernel reads before it matches the next message. So
+//! most operations need no system call. A system call wakes the kernel only if a caller waits for a
+//! completion or has filled much of the ring.
 //!
-//! Handles are given out here. The kernel says through another ring which are
+//! This library allocates the handles. Through another ring, the kernel returns handles that are
 //! free again.
 
 use core::mem::size_of;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Polling with `ibv_start_poll` and its relatives.
 //!
-//! The lock is taken by a successful start and released by end, so the
-//! readers between them need none.
+//! A successful start takes the lock and end releases it, so the readers between them need no lock.
 //!
-//! Start and next say ENOENT when the CQ is empty, and EOVERFLOW or EIO when
-//! nothing will come any more, as [`super::poll_cq`] does.
+//! Start and next return ENOENT when the CQ is empty, and EOVERFLOW or EIO when no completion will
+//! come any more, as [`super::poll_cq`] does.
 
 use core::ffi::c_int;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Completion queues: making, resizing, moderating, arming, destroying.
+//! Completion queues: creating, resizing, moderating, arming, destroying.
 
 mod extended;
 mod poll;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Tests of completion queues, with the kernel's side of the ring played here.
+//! Tests of completion queues. The tests themselves act as the kernel's side of the ring.
 
 use super::*;
 use crate::sys::{errno, EIO, ENOENT, EOVERFLOW};

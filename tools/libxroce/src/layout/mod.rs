@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! libibverbs' private layout, by version.
 //!
-//! Two structures that a provider shares with libibverbs grow in the middle:
-//! `struct verbs_context` (at its head) and `struct verbs_context_ops` (it is
-//! kept sorted). The number in a provider's file name does not say which
-//! layout is meant: several were released under one number. So the real
-//! version of the loaded library decides, and an unknown one is refused.
+//! Two structures that a provider shares with libibverbs grow in the middle: `struct verbs_context`
+//! (at its head) and `struct verbs_context_ops` (it is kept sorted). The number in a provider's
+//! file name does not identify the layout, because several layouts were released under one number.
+//! Therefore the real version of the loaded library decides, and an unknown version is refused.
 
 mod ops;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `struct verbs_context_ops`: its members in order, the version that brought
-//! each, and our function.
+//! `struct verbs_context_ops`: its members in order, the version that added each member, and the
+//! function of this library.
 //!
-//! rdma-core keeps the members sorted, so a new one moves all that follow.
+//! rdma-core keeps the members sorted, so a new member moves all members after it.
 
 use crate::{ah, context, cq, device, dm, mcast, mr, mw, pd, qp, srq, xrcd};
 

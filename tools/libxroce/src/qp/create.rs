@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Making queue pairs, and opening XRC receive QPs of others.
+//! Creating queue pairs, and opening XRC receive QPs of other processes.
 
 use core::cell::UnsafeCell;
 use core::mem::size_of;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The `ibv_wr_*` interface: requests are built in the ring, and shown to the
-//! kernel by wr_complete.
+//! The `ibv_wr_*` interface: requests are built in the ring, and wr_complete makes them visible to
+//! the kernel.
 //!
-//! wr_start takes the queue's lock; wr_complete and wr_abort release it. An
-//! error on the way is remembered, and wr_complete reports the first one and
-//! posts nothing.
+//! wr_start takes the queue's lock; wr_complete and wr_abort release it. If an error occurs in
+//! between, wr_complete reports the first one and posts nothing.
 
 use core::ffi::{c_int, c_void};
 use core::mem::{offset_of, size_of};

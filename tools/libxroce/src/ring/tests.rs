@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Tests of the ring protocol, with the kernel's side played here.
+//! Tests of the ring protocol. The tests themselves act as the kernel's side.
 
 use super::*;
 use crate::abi::Cqe;

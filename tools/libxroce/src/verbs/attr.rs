@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Attributes with which objects are made.
+//! Attributes for creating objects.
 
 use core::ffi::{c_int, c_void};
 use core::mem::{offset_of, size_of};

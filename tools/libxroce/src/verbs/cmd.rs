@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Functions that libibverbs exports to its providers.
 //!
-//! The command functions take the kernel's own command and response as
-//! buffers that start with the core's part and end with the driver's. They
-//! fill the core's part themselves, so here it is only [`Command`]'s first
-//! `N` bytes; `N` counts the header for commands, and is asserted by users
+//! The command functions take the kernel's own command and response as buffers that start with the
+//! core's part and end with the driver's part. They fill the core's part themselves, so here it is
+//! only [`Command`]'s first `N` bytes. `N` includes the header for commands; users assert it
 //! against the kernel's uapi in [`size`].
 
 use core::ffi::{c_char, c_int, c_void};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is used of libibverbs: its public structures and constants
-//! ([`types`], [`attr`], [`qp_ex`], [`cq_ex`]) and the command functions that
-//! it shares with its providers only ([`cmd`]).
+//! The parts of libibverbs that are used: its public structures and constants ([`types`], [`attr`],
+//! [`qp_ex`], [`cq_ex`]) and the command functions that it shares only with its providers
+//! ([`cmd`]).
 //!
-//! The definitions are ours. `<infiniband/verbs.h>` and the system's manual
-//! pages say what the members mean. Sizes and offsets are asserted.
+//! The definitions are this library's own. `<infiniband/verbs.h>` and the system's manual pages say
+//! what the members mean. Sizes and offsets are asserted.
 
 #![allow(missing_docs)]
 
