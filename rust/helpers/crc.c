@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The CRC of the ICRC. */
+/* The CRC-32 on which the ICRC is based. */
 #include <linux/crc32.h>
 
 #include "services.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Adaptive moderation of completion queues: the kernel's library (lib/dim) and
- * the work item by which it asks for another level.
+ * Adaptive moderation of completion queues: the kernel's library (lib/dim), and
+ * the work item through which it requests another level.
  */
 #include <linux/dim.h>
 #include <linux/slab.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who uses what a key leads to says so on its CPU: whoever takes the key away
- * looks at all CPUs and waits for those who use it, and for nobody else. An RCU
- * grace period would wait for everything on all CPUs, or interrupt them.
+ * A user of the object that a key refers to publishes the number of the key on
+ * its CPU. A caller that takes the key away looks at all CPUs and waits only
+ * for the CPUs that publish this number. An RCU grace period would wait for all
+ * readers on all CPUs, or would interrupt these CPUs.
  */
 #include <linux/percpu.h>
 #include <linux/preempt.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ib_core and uverbs: what Rust cannot call because it is inline, a macro or
- * needs the insides of a net device.
+ * ib_core and uverbs: functions that Rust cannot call because they are inline,
+ * are macros, or need the internals of a net device.
  */
 #include <linux/device.h>
 #include <linux/dim.h>

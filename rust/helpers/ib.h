@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * ib_core and uverbs: what is inline or a macro there.
- */
+/* ib_core and uverbs: helpers for functions that are inline or macros there. */
 #ifndef XROCE_HELPERS_IB_H
 #define XROCE_HELPERS_IB_H
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Interrupts without hardware: a set of them for each device, in an interrupt
- * domain of its own, raised by software.
+ * Interrupts without hardware. Each device has a set of them, in an interrupt
+ * domain of its own, and software raises them.
  *
- * A raise goes through a hard irq_work, so that it is possible in any context
- * and nothing runs inside the caller: an interrupt of this CPU itself follows
- * as soon as interrupts are on. The genirq core then takes it to the CPU that
- * the affinity of the Linux interrupt names (the demultiplexer's redirection).
+ * Raising goes through a hard irq_work, so it is possible in any context, and
+ * nothing runs inside the caller: an interrupt of this CPU itself follows as
+ * soon as interrupts are on. The genirq core then takes it to the CPU that the
+ * affinity of the Linux interrupt names (the redirection of demultiplexed
+ * interrupts).
  */
 #include <linux/cpuhotplug.h>
 #include <linux/interrupt.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What modinfo says of the module that module! of the kernel crate cannot. */
+/* Fields of modinfo that the module! macro of the kernel crate cannot set. */
 #include <linux/module.h>
 
 /* module! has no field for the version; XROCE_VERSION is xroce-version of Kbuild. */

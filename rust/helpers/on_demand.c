@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Memory of a process that is looked up page by page when it is used. */
+/* On-demand paging: pages of a process that are looked up when they are used. */
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/irqflags.h>

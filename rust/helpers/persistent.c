@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Persistent memory: what is, and how data get there from the CPU caches. */
+/* Persistent memory: finding it, and writing CPU caches back to it. */
 #include <linux/highmem.h>
 #include <linux/ioport.h>
 #include <linux/libnvdimm.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Lock kinds and waits that the kernel crate does not have. */
+/* Locks and waits that the kernel crate does not have. */
 #include <linux/bottom_half.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>

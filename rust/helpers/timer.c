@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* High-resolution timers whose callback runs in softirq and gets a number. */
+/*
+ * High-resolution timers whose callback runs in softirq with a number as
+ * argument.
+ */
 #include <linux/hrtimer.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>

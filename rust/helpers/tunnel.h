@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What udp.c and route.c share. C only. */
+/* Declarations that udp.c and route.c share. For C only. */
 #ifndef XRDMA_TUNNEL_H
 #define XRDMA_TUNNEL_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * uverbs: methods are described by static tables that macros make, and their
- * attributes are read by inline functions. What the methods do is in Rust, see
- * struct xrdma_rcv_qp_ops.
+ * uverbs: macros build the static tables that describe methods, and inline
+ * functions read the attributes of methods. The methods themselves are
+ * implemented in Rust, see struct xrdma_rcv_qp_ops.
  */
 #include <linux/overflow.h>
 #include <net/netlink.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What bindgen reads for crate `rdma`. Only items of include/rdma,
- * include/uapi/rdma and rust/helpers become Rust; every other type comes from
- * the `kernel` crate's own bindings (see bindgen_parameters).
+ * Input of bindgen for crate `rdma`. Only items of include/rdma,
+ * include/uapi/rdma and rust/helpers become Rust items. Every other type comes
+ * from the `kernel` crate's own bindings (see bindgen_parameters).
  */
 #include <rdma/ib_verbs.h>
 #include <rdma/ib_addr.h>

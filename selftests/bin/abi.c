@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Opening a device with another ABI than the module's, or with a request or room for
- * an answer that makes no sense, by both of the kernel's calls: the errno, that nothing
- * is left of the try, and that the file can be used after it. And what a person reads
- * when module and library do not fit. See devices.h for the arguments.
+ * Opening a device with an ABI other than the module's, or with an invalid request or
+ * buffer for the response, by both of the kernel's calls. Checks the errno, that
+ * nothing is left of the attempt, and that the file can be used after it. Also checks
+ * the message for the user when module and library do not match. See devices.h for the
+ * arguments.
  */
 #define _GNU_SOURCE
 #include <dirent.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Adaptive moderation of a process's completion queues: `rdma dev set` turns it on,
- * `rdma -dd res show cq` says what it does.
+ * Adaptive moderation of a process's completion queues: `rdma dev set` turns it on, and
+ * `rdma -dd res show cq` shows it.
  *
  *   adaptive                    lists the cases
  *   adaptive CASE DEVICE GID-INDEX

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Arming of completion queues: for what it gives an event, and its races.
+ * Arming of completion queues: the completions for which it gives an event, and its
+ * races.
  *
  *   arming                      lists the cases
  *   arming CASE DEVICE GID-INDEX

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Threads that wait within the kernel, told without another process.
- */
+/* Detects, without another process, that threads wait in the kernel. */
 #ifndef SELFTEST_ASLEEP_H
 #define SELFTEST_ASLEEP_H
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Attributes of the ioctl's own methods: combinations that the library never makes.
- * QP_CREATE, SRQ_CREATE, CQ_CREATE, REG_MR and INFO_HANDLES of core/uverbs_std_types_*.c:
- * what is missing is EINVAL if the method declares it mandatory and ENOENT if it asks for
- * it (uverbs_attr_get()); a flag that there is not is EINVAL (uverbs_get_flags32()), a
- * constant that there is not is the method's own EINVAL. Nothing is made. See devices.h
- * for the arguments.
+ * QP_CREATE, SRQ_CREATE, CQ_CREATE, REG_MR and INFO_HANDLES of
+ * core/uverbs_std_types_*.c. A missing attribute is EINVAL if the method declares it
+ * mandatory, and ENOENT if the method asks for it (uverbs_attr_get()). A flag that does
+ * not exist is EINVAL (uverbs_get_flags32()); a constant that does not exist is the
+ * method's own EINVAL. No object is created. See devices.h for the arguments.
  */
 #include "counted.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Commands that name no object, for cases in which none of the file's can be had. */
+/* Commands that name no object, for cases in which the file cannot have any object. */
 #ifndef SELFTEST_BARE_COMMANDS_H
 #define SELFTEST_BARE_COMMANDS_H
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Sends without end until the device goes away, then says how that looked.
+ * Sends without end until the device goes away, and then reports how that looked.
  *
  *   busy [xrc] DEVICE GID-INDEX [PEER-DEVICE GID-INDEX]
  *
- * Over RC, or over XRC to an SRQ of a domain on the second device.
- * Prints "ready" when traffic flows. Ends well if posting or polling reported
- * an error once the device was gone, a fatal event came, and everything could
- * still be destroyed and closed.
+ * Sends over RC, or over XRC to an SRQ of a domain on the second device. Prints "ready"
+ * when traffic flows. Succeeds if posting or polling reported an error once the device
+ * was gone, a fatal event came, and everything could still be destroyed and closed.
  */
 #include <poll.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What there is in the kernel: objects of all RDMA devices as `rdma res` counts
- * them, memory that this process has pinned, its open files. And links, made and
- * removed as `rdma link` does.
+ * Counts objects in the kernel: objects of all RDMA devices as `rdma res` counts them,
+ * memory that this process has pinned, and its open files. Also creates and removes
+ * links as `rdma link` does.
  */
 #ifndef SELFTEST_CENSUS_H
 #define SELFTEST_CENSUS_H

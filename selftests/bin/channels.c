@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion channels: many queues, several threads, and queues that go with
- * events in them.
+ * Completion channels: many queues, several threads, and queues that are destroyed
+ * while events of them are in the channel.
  *
  *   channels                    lists the cases
  *   channels CASE DEVICE GID-INDEX

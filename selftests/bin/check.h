@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Checks and waiting, for programs in C that consist of named cases. The first
- * check that does not hold ends the program with its place and text.
+ * Checks and waiting, for programs in C that consist of named cases. The first check
+ * that fails ends the program and prints its place and text.
  */
 #ifndef SELFTEST_CHECK_H
 #define SELFTEST_CHECK_H

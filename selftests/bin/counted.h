@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How many objects the kernel has for our context: quicker than made.h's census(), which
- * sees the driver's side, and is left for the end of a case.
+ * Counts the objects that the kernel has for this program's context. This is faster
+ * than census() of made.h, which sees the driver's side and is used only at the end of
+ * a case.
  */
 #ifndef SELFTEST_COUNTED_H
 #define SELFTEST_COUNTED_H

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * One process of many that have many connections, for tools/bench/scale.
+ * One of many processes that have many connections, for tools/bench/scale.
  *
  *   crowd DEVICE GID-INDEX NODES DEPTH
  *
- * A node is the device opened once, with a PD and a CQ: all that a process of its
- * own would have in the kernel. The program says "ok" once it is there. What is to be
- * made then comes line by line, each a command of the table at the end; the answer is
- * a line "ok" with the numbers of what was made. Anything that fails ends the program with its place and text.
- * Nothing is ever taken down: the program waits to be killed.
+ * A node is the device opened once, with a PD and a CQ, that is, everything that a
+ * process of its own would have in the kernel. The program prints "ok" once the nodes
+ * exist. It then reads commands, one per line, that say what to create; the table at
+ * the end lists them. The answer is a line "ok" with the numbers of the objects that
+ * were created. Any error ends the program and prints its place and text. Objects are
+ * never destroyed: the program waits to be killed.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The driver's own part of commands, past the library, which would pass none of this:
- * requests that are too short or too long, members that must be zero, room for an
- * answer where there is no memory; and what the library refuses before the driver can.
- * By both of the kernel's calls. Nothing is made, and what was there works on. See
- * devices.h for the arguments.
+ * The driver's own part of commands, without the library, which would not pass any of
+ * this: requests that are too short or too long, members that must be zero, and
+ * response buffers without memory. Also what the library refuses before the driver can.
+ * By both of the kernel's calls. No object is created, and existing objects continue to
+ * work. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

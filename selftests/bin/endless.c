@@ -4,13 +4,13 @@
  *
  *   endless KIND DEVICE GID-INDEX PEER-DEVICE GID-INDEX
  *
- * KIND is ud, rc or xrc. Two queue pairs; for each a thread that rings its doorbell again
- * and again, and one thread for both that keeps the rings full by writing to them, past
- * the library: what a doorbell has fetched is there once more before it looks again. The
- * requests make no completions, so nobody has to poll.
+ * KIND is ud, rc or xrc. There are two queue pairs. A thread for each of them rings its
+ * doorbell again and again. One thread for both keeps the rings full by writing to them
+ * without the library: a request that a doorbell has fetched is there again before the
+ * doorbell looks again. The requests make no completions, so nobody has to poll.
  *
- * Prints "ready" when all of that is under way, and "closed" when the device has gone, the
- * threads have ended and everything is destroyed.
+ * Prints "ready" when all of that is running, and "closed" when the device has gone,
+ * the threads have ended and everything is destroyed.
  */
 #include <pthread.h>
 

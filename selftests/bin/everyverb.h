@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Each verb that makes or changes something, and its reverse, by one call: on objects
- * that are there once, after prepare(). A verb returns 0 or the value of errno.
+ * Each verb that creates or changes something, and its reverse, as one call on objects
+ * that prepare() has created once. A verb returns 0 or the value of errno.
  */
 #ifndef SELFTEST_EVERYVERB_H
 #define SELFTEST_EVERYVERB_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The extended interfaces: work requests that are built by calls (ibv_wr_*),
- * completion queues that are read by calls, with their stamps of time, and when
- * a work request is signalled.
+ * The extended interfaces: work requests that are built by calls (ibv_wr_*), completion
+ * queues that are read by calls, with their time stamps, and when a work request is
+ * signalled.
  *
  *   extended                                     lists the cases
  *   extended CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

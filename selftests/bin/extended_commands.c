@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The extended commands of write(): their header, as verify_hdr() of uverbs_main.c looks
- * at it, their masks, reserved members and handles; and those that the driver has not.
- * The library uses hardly any of them. Nothing is made. See devices.h for the arguments.
+ * The extended commands of write(): their header, as verify_hdr() of uverbs_main.c
+ * checks it, their masks, reserved members and handles; and commands that the driver
+ * does not have. The library uses hardly any of them. No object is created. See
+ * devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Memory that runs out when a test wants it to: the kernel's fault injection, by
- * /proc/PID/fail-nth (Documentation/fault-injection/fault-injection.rst). The n-th
- * allocation fails that this task asks the kernel for while certain functions are
- * among its callers.
+ * Makes allocations fail when a test wants it, with the kernel's fault injection
+ * through /proc/PID/fail-nth (Documentation/fault-injection/fault-injection.rst). The
+ * n-th allocation fails that this task requests from the kernel while certain functions
+ * are among the callers.
  */
 #ifndef SELFTEST_FAULT_H
 #define SELFTEST_FAULT_H

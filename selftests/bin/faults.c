@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory runs out in each verb: at its first allocation, at its second, until there
- * is none left to fail. What fails says ENOMEM (EFAULT where a copy from or to the
- * process fails) and leaves nothing behind, and the verb works when there is memory.
+ * Memory runs out in each verb: at its first allocation, at its second, and so on until
+ * no allocation is left to fail. A verb that fails returns ENOMEM (EFAULT where a copy
+ * from or to the process fails) and leaves nothing behind, and it succeeds when there
+ * is memory.
  *
  *   faults                                        lists the verbs
  *   faults DEVICE GID-INDEX DEVICE GID-INDEX NETDEV [VERB]
- *                                 runs those whose name has VERB in it; prints a line
- *                                 "done NAME: HOW OFTEN" for each
+ *                                 runs the verbs whose name contains VERB; prints a
+ *                                 line "done NAME: HOW OFTEN" for each
  *
- * Linux 7.2 itself does not cope everywhere. Left out are, therefore:
- *  - targets in ib_core after the driver made them (drivers/infiniband/core/verbs.c:
- *    create_xrc_qp_user() counts in the domain and does not take that back);
+ * Linux 7.2 itself does not handle all of these errors. Therefore these points are left
+ * out:
+ *  - targets in ib_core after the driver created them (drivers/infiniband/core/verbs.c:
+ *    create_xrc_qp_user() counts in the domain and does not undo that);
  *  - GET_CONTEXT by ioctl in ib_init_ucontext() (.../uverbs_std_types_device.c: the
  *    caller frees the context without rdma_restrack_put()); by write() it is here;
- *  - kernel/irq/proc.c:register_irq_proc(), which makes do with the files of
- *    /proc/irq/N that it could make: unregister_irq_proc() warns of the others.
- * Answers of REREG_MR and RESIZE_CQ are copied when the change is made: these copies do
- * not fail here.
+ *  - kernel/irq/proc.c:register_irq_proc(), which continues if it cannot create some
+ *    files of /proc/irq/N: unregister_irq_proc() warns of these.
+ * Responses of REREG_MR and RESIZE_CQ are copied after the change has been made: these
+ * copies do not fail here.
  */
 #define _GNU_SOURCE
 #include "everyverb.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The uverbs file itself: one that has no context yet, mappings that it does not have,
- * and no descriptors left for another. See devices.h for the arguments.
+ * The uverbs file itself: a file without a context, mappings that do not exist, and no
+ * descriptors left for another file. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -5,9 +5,9 @@
  *   forked                      list the cases
  *   forked CASE DEVICE GID      run one
  *
- * A child has its parent's files and a copy of its memory, and must not use its
- * verbs objects (ibv_fork_init(3)); what it does otherwise must not matter to the
- * parent.
+ * A child has its parent's files and a copy of its memory, and must not use the
+ * parent's verbs objects (ibv_fork_init(3)). Everything else that the child does must
+ * not affect the parent.
  */
 #include <fcntl.h>
 #include <signal.h>

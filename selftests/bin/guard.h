@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Memory that makes those wait who touch it, userfaultfd(2).
- */
+/* Memory that makes every task wait that touches it, userfaultfd(2). */
 #ifndef SELFTEST_GUARD_H
 #define SELFTEST_GUARD_H
 

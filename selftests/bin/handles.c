@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Handles that name nothing, something that is gone, something of another context or
- * of another kind, in each handle of each command, by both of the kernel's calls:
- * the errno, and that nothing is made, used or broken by it. And commands whose
- * envelope makes no sense. See devices.h for the arguments.
+ * Handles that name nothing, a destroyed object, or an object of another context or of
+ * another kind, in each handle of each command, by both of the kernel's calls. Checks
+ * the errno, and that the command creates, uses and breaks nothing. Also commands with
+ * an invalid envelope. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <sys/syscall.h>

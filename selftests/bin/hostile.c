@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Writes garbage into the rings that the kernel shares with user space, while
- * a well-behaved connection between the same devices goes on.
+ * Writes garbage into the rings that the kernel shares with user space, while a
+ * well-behaved connection between the same devices continues.
  *
  *   hostile ROUNDS SEED DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
- * Each round is a child process: it makes connections of its own, RC, XRC and UD,
- * finds the rings among its mappings, and mixes proper calls with random stores to
- * indices, flags and slots; a thread of it rewrites them while the kernel reads. It
- * may be told nonsense; the kernel, and the connection of the parent, may not notice.
- * A child that did not get to its rings, or not to the end, is a failure. The
- * kernel's log is the runner's to look at.
+ * Each round is a child process. It creates connections of its own (RC, XRC and UD),
+ * finds the rings among its mappings, and mixes valid calls with random stores to
+ * indices, flags and slots. One of its threads rewrites them while the kernel reads.
+ * The kernel may report nonsense to the child, but the kernel itself and the connection
+ * of the parent must not be affected. A child that did not find its rings, or did not
+ * reach its end, is a failure. The runner checks the kernel's log.
  */
 #include <pthread.h>
 #include <signal.h>

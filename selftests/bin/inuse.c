@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Destroy what is in use, with the library's own calls (pyverbs would take the
- * dependants down first): EBUSY, and the object still works afterwards.
+ * Destroys objects that are in use, with the library's own calls (pyverbs would destroy
+ * the dependent objects first): the call fails with EBUSY, and the object still works
+ * afterwards.
  *
  *   inuse DEVICE [xrc]
  */

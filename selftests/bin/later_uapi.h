@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What the kernel has and the headers of an older one lack (Debian trixie, with a
- * backported kernel).
+ * Definitions that the kernel has and the headers of an older kernel lack (Debian
+ * trixie, with a backported kernel).
  */
 #ifndef SELFTEST_LATER_UAPI_H
 #define SELFTEST_LATER_UAPI_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a device can have of objects is had, by number: one more is refused with
- * ENOMEM, harms nothing, and fits as soon as another went.
+ * Creates as many objects as a device can have: one more is refused with ENOMEM and
+ * does no harm, and succeeds as soon as another one was destroyed.
  *
  *   limits			prints the names of the cases
  *   limits CASE DEVICE GID-INDEX

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One object of each kind in a context, with the kernel's handles: ours, and those of
- * another context. And checks of what is refused, which makes and changes nothing.
+ * One object of each kind in a context, with the kernel's handles: the program's own
+ * objects, and those of another context. Also checks of refused calls, which must
+ * neither create nor change anything.
  */
 #ifndef SELFTEST_MADE_H
 #define SELFTEST_MADE_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What keys lead to: memory windows, re-registration, device memory, memory that
- * is not pinned, FLUSH and atomic write; and what is refused.
+ * Memory behind keys: memory windows, re-registration, device memory, on-demand paging,
+ * FLUSH and atomic write; and what is refused.
  *
  *   memory                                     lists the cases
  *   memory CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

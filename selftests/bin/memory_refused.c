@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Lengths, addresses, offsets and rights of memory that are refused, of regions and of
- * device memory, and domains that are of another context or none. What memory.c and
- * objects.c provoke is not repeated. See devices.h for the arguments.
+ * Lengths, addresses, offsets and rights that are refused for regions and for device
+ * memory, and domains of another context or none. Errors that memory.c and objects.c
+ * cause are not repeated. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <rdma/ib_user_verbs.h>

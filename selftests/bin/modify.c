@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ibv_modify_qp(3): for each kind of queue pair and each step from RESET to RTS
- * the attributes that must be there, those that must not, values out of range,
- * and steps that there are not; which attributes RTS and SQD let change. A refusal
+ * ibv_modify_qp(3): for each kind of queue pair and each step from RESET to RTS the
+ * required attributes, the forbidden attributes, values out of range, and steps that do
+ * not exist; and the attributes that can be changed in RTS and SQD. A refused call
  * changes nothing.
  *
  *   modify                       lists the cases

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Objects that pyverbs hides or has not: shared receive queues that are resized,
+ * Objects that pyverbs hides or does not have: shared receive queues that are resized,
  * parent and thread domains, imported contexts, multicast groups.
  *
  *   objects                                     lists the cases

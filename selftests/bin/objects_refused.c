@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Attributes of queues, windows, paths and groups that are refused, queries of what
- * there is not, and the verbs that the device has not. What modify.c, memory.c,
- * objects.c, extended.c and refused.c provoke is not repeated. See devices.h for the
- * arguments.
+ * Attributes of queues, windows, paths and groups that are refused, queries of objects
+ * that do not exist, and verbs that the device does not have. Errors that modify.c,
+ * memory.c, objects.c, extended.c and refused.c cause are not repeated. See devices.h
+ * for the arguments.
  */
 #include <arpa/inet.h>
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Uses a device over IPv6 whose namespace ends before it does.
+ * Uses a device over IPv6 whose namespace ends before the device does.
  *
  *   outlived DEVICE GID-INDEX ADDRESS
  *
- * ADDRESS is that of a host that does not answer. Prints "ready" when routes to it and to this
- * host are in use by connections, by an address handle, and by a packet that waits for the
- * memory of its payload; when a queue pair is in a multicast group, 239.77.0.1; and when a call
- * into the device does not return, which keeps the device from ending. Reads a line: then the
- * namespace is gone, and the call and the packet get what they wait for. Ends well if
- * everything can be destroyed and closed.
+ * ADDRESS is the address of a host that does not answer. The program prints "ready"
+ * when routes to this address and to its own host are in use by connections, by an
+ * address handle, and by a packet that waits for the memory of its payload; when a
+ * queue pair is in a multicast group, 239.77.0.1; and when a call into the device does
+ * not return, which keeps the device from ending. It then reads a line, which says that
+ * the namespace is gone, and gives the call and the packet what they wait for. It
+ * succeeds if everything can be destroyed and closed.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * How long a sender waits for its answer, for the programs in C. The time is
- * 4.096 us << timeout, and it tries retry_cnt times more.
+ * How long a sender waits for a response, for the programs in C. The time is 4.096 us
+ * << timeout, and the sender tries retry_cnt times more.
  */
 #ifndef SELFTEST_PATIENCE_H
 #define SELFTEST_PATIENCE_H

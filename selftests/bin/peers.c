@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Peers that cannot be reached: address handles, queue pairs on their way to RTR, and
- * receive QPs by number. What is refused leaves nothing, and the next try, to a peer
- * that is there, goes well.
+ * receive QPs by number. A refused call leaves nothing behind, and the next attempt, to
+ * a peer that exists, succeeds.
  *
- * The core asks the host's routes and neighbours, addr_resolve() of core/addr.c: an
- * errno of the route is the verb's errno, and a neighbour that does not answer within a
- * second makes it ETIMEDOUT (process_one_req()). The core names the interface, and with
- * one named IPv4 takes an address without a route for a neighbour's
+ * The core asks the host's routes and neighbours, addr_resolve() of core/addr.c. An
+ * errno of the route is the verb's errno. A neighbour that does not answer within a
+ * second makes it ETIMEDOUT (process_one_req()). The core names the interface. With an
+ * interface, IPv4 treats an address without a route as that of a neighbour
  * (ip_route_output_key_hash_rcu()), whatever the routes say; IPv6 does not.
  *
- * The device is on e1 in namespace h1, as lib/net.sh has it. See devices.h for the
+ * The device is on e1 in namespace h1, as set up by lib/net.sh. See devices.h for the
  * arguments.
  */
 #define _GNU_SOURCE

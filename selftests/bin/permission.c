@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a process may not do: raw queue pairs without CAP_NET_RAW (with it, there are
- * none), commands by write() once its credentials are not those that opened the file,
- * and more objects than its control group may have. See devices.h for the arguments.
+ * Operations for which a process has no permission: raw queue pairs without CAP_NET_RAW
+ * (with it, they do not exist either), commands by write() after its credentials have
+ * changed since it opened the file, and more objects than its control group may have.
+ * See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>

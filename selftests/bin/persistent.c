@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Persistent memory: which may be registered as such, and FLUSH to persistence, of
- * which the kernel's calls to write its caches back are added up.
+ * Persistent memory: which memory may be registered as such, and FLUSH to persistence.
+ * The kernel's calls to write back the caches of this memory are added up.
  *
  *   persistent                                     lists the cases
  *   persistent CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
- * $DEVDAX is the character device of such memory. End b, on the second device, has
- * the memory; end a uses it.
+ * $DEVDAX is the character device of such memory. End b, on the second device, has the
+ * memory; end a uses it.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

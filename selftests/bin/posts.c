@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * POST_SEND and POST_SRQ_RECV as commands: the library has its rings and rings the
- * doorbell with these. Lists of requests that are cut, too long, or of no sense, as
- * ib_uverbs_post_send() and ib_uverbs_unmarshall_recv() of uverbs_cmd.c look at them; and
- * whole ones, which a process posts into its ring and nowhere else. By both of the
- * kernel's calls. See devices.h for the arguments.
+ * POST_SEND and POST_SRQ_RECV as commands. (The library uses its rings and rings the
+ * doorbell with these commands.) Lists of requests that are truncated, too long or
+ * invalid, as ib_uverbs_post_send() and ib_uverbs_unmarshall_recv() of uverbs_cmd.c
+ * check them; and valid lists, which are refused because a process posts into its ring
+ * only. By both of the kernel's calls. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A process that does with XRC what it is told, line by line, so that a test
- * can play several processes against each other, raw commands included.
+ * A process that performs XRC operations as it is told, line by line, so that a test
+ * can let several processes act against each other, raw commands included.
  *
- * A line is a command and its arguments; objects are named by small numbers
- * that the test chooses. The answer is one line: "ok" and values, or "errno N".
- * lib/puppet.py knows the commands' meaning; each has a function here.
+ * A line is a command and its arguments. Objects are named by small numbers that the
+ * test chooses. The answer is one line: "ok" and values, or "errno N". lib/puppet.py
+ * knows the meaning of the commands; each has a function here.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

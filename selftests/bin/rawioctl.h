@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ioctl methods of uverbs, called past the library: those of xroce's on an XRC domain,
+ * ioctl methods of uverbs, called without the library: those of xroce on an XRC domain,
  * and any other.
  */
 #ifndef SELFTEST_RAWIOCTL_H

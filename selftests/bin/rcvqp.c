@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC receive QPs by number (<infiniband/xroce_dv.h>): targets that processes
- * register for and no process has an object of.
+ * XRC receive QPs by number (<infiniband/xroce_dv.h>): targets for which processes
+ * register and of which no process has an object.
  *
  *   rcvqp                                               lists the cases
  *   rcvqp CASE SERVER-DEVICE GID-INDEX CLIENT-DEVICE GID-INDEX

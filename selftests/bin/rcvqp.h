@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What a process of a domain does with XRC receive QPs by number, and what the
- * kernel shows of them.
+ * What a process of a domain does with XRC receive QPs by number, and what the kernel
+ * shows of these QPs.
  */
 #ifndef SELFTEST_RCVQP_H
 #define SELFTEST_RCVQP_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * XRC receive QPs by number: what is refused, through the library and past it.
+ * XRC receive QPs by number: what is refused, with and without the library.
  *
  *   rcvqp_refused                                       lists the cases
  *   rcvqp_refused CASE SERVER-DEVICE GID-INDEX CLIENT-DEVICE GID-INDEX

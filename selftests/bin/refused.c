@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What completion queues and channels refuse: the errno, and that a queue that is
- * armed meanwhile loses nothing.
+ * What completion queues and channels refuse: the errno, and that a queue that is armed
+ * at that time loses no event.
  *
  *   refused                     list the cases
  *   refused CASE DEVICE GID     run one

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Requests of end a on the memory of end b, and what b gives the right to by it.
- */
+/* Requests of end a on the memory of end b, and the rights that b grants for them. */
 #ifndef SELFTEST_REMOTE_H
 #define SELFTEST_REMOTE_H
 

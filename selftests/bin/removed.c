@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is left of a device for a process that has it open when it goes, as rdma-link(8)
- * "del" has it: each command by both of the kernel's calls, and what the library does
- * without the kernel.
+ * What a process with an open device can still do when the device is removed, as with
+ * "del" of rdma-link(8): each command by both of the kernel's calls, and what the
+ * library does without the kernel.
  *
- * The core refuses to look up or make anything in such a file, EIO
+ * The core refuses to look up or create anything in such a file, EIO
  * (rdma_lookup_get_uobject(), ib_uverbs_get_ucontext_file()). It has ended the objects,
- * but keeps their handles until the process destroys them, which goes well, whatever was
- * in use by what (uverbs_destroy_uobject()). Methods of the driver are gone
+ * but keeps their handles until the process destroys them. Destroying succeeds,
+ * whatever used the objects (uverbs_destroy_uobject()). Methods of the driver are gone
  * (uverbs_disassociate_api_pre()).
  *
- * Each case takes the device away. See devices.h for the arguments.
+ * Each case removes the device. See devices.h for the arguments.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

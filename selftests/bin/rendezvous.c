@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tag matching where memory is read by request or is not there: rendezvous, and
- * memory that is not pinned.
+ * Tag matching with memory that is read by request or is not present: rendezvous, and
+ * on-demand paging.
  *
  *   rendezvous                                lists the cases
  *   rendezvous CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

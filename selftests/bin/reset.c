@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A queue pair that is reset while the first of its requests waits for its memory: that
- * is sent when the memory comes, and none of those behind it, for which ibv_modify_qp()
- * would have to wait as well.
+ * A queue pair that is reset while the first of its requests waits for its memory. This
+ * request is sent when the memory comes. The requests behind it are not sent;
+ * ibv_modify_qp() would have to wait for them as well.
  *
  *   reset                                     lists the cases
  *   reset CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that is revoked while requests on it are executed, one after the other: those
- * before succeed, one fails with the error of its kind, the rest is flushed; and once the
- * call that takes it away has returned, the memory is not touched any more.
+ * Memory that is revoked while requests on it are executed, one after the other. The
+ * requests before the revocation succeed, one fails with the error of its kind, and the
+ * rest is flushed. Once the call that revokes the memory has returned, the memory is
+ * not touched any more.
  *
  *   revoked                                   lists the cases
  *   revoked CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

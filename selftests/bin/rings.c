@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Has long rings, half a MiB at least in each queue, and waits to be killed.
+ * Has long rings, at least half a MiB in each queue, and waits to be killed.
  *
  *   rings DEVICE
  *
- * Prints "ready". Their pages are not from slab: what kmemleak cannot see is how
- * much memory the kernel has afterwards.
+ * Prints "ready". The pages of the rings are not from slab, so kmemleak cannot see
+ * them; the test looks at how much memory the kernel uses afterwards.
  */
 #include "pair.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The rings that the kernel shares with this process, past the library: where
- * they are, their indices, and the doorbell.
+ * The rings that the kernel shares with this process, accessed without the library:
+ * where they are, their indices, and the doorbell.
  */
 #ifndef SELFTEST_RINGS_H
 #define SELFTEST_RINGS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Many senders to one tag-matching queue. Each has a connection of its own and
- * some messages under way: short ones, long ones, ones that the queue's end
- * fetches, ones without a tag. The queue has tags for any message of one sender,
- * tags for any at all, and receives for the rest. Of each message it is checked
- * that it is whole, and that it comes once and in its sender's order.
+ * Many senders to one tag-matching queue. Each has a connection of its own and some
+ * messages in progress: short ones, long ones, ones that the queue's end fetches, and
+ * ones without a tag. The queue has tags for any message of one sender, tags for
+ * messages of any sender, and receives for the rest. Each message is checked: it must
+ * be complete, arrive once, and arrive in its sender's order.
  */
 #ifndef SELFTEST_SENDERS_H
 #define SELFTEST_SENDERS_H

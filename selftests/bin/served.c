@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Memory that is not pinned, of a file system that a process serves (FUSE) and
- * that does not answer: nobody may wait for it.
+ * On-demand memory of a file system that a process serves (FUSE) and that does not
+ * answer: nobody may wait for it.
  *
  *   served                                     lists the cases
  *   served CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
- * End b, on the second device, has the memory; end a uses it. The file system is
- * one regular file, its root.
+ * End b, on the second device, has the memory; end a uses it. The file system is one
+ * regular file, its root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

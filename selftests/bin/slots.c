@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the library would not write to the rings of a queue pair or a shared receive
- * queue: slots that make no sense, producer indices that cannot be. Each ends its own
- * queue as Documentation/infiniband/xroce-abi.rst says, with the status and the event
- * named there, and what stands behind it is flushed. A queue pair beside it, of the
- * same process, domain and completion queue, goes on as if nothing had happened. See
+ * queue: invalid slots and impossible producer indices. Each ends its own queue as
+ * Documentation/infiniband/xroce-abi.rst says, with the status and the event named
+ * there, and the requests behind it are flushed. A queue pair beside it, of the same
+ * process, domain and completion queue, continues as if nothing had happened. See
  * devices.h for the arguments.
  */
 #include "devices.h"

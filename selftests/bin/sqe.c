@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The state SQE (IBTA 10.3.1): a send of a UC or UD queue pair that fails takes
- * its send queue into error and nothing else, and ibv_modify_qp() takes it out
- * again. RC has no such state.
+ * The state SQE (IBTA 10.3.1): a send of a UC or UD queue pair that fails takes its
+ * send queue into error and nothing else, and ibv_modify_qp() takes the queue out of
+ * this state again. RC has no such state.
  *
  *   sqe                                     lists the cases
  *   sqe CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tagged messages without end, from many senders to one queue, until the device
- * goes away.
+ * Tagged messages without end, from many senders to one queue, until the device goes
+ * away.
  *
  *   tagbusy until-gone DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
- * Prints "ready" when there is traffic of each kind. Ends well if something failed
- * once a device was gone, a fatal event came, and everything could still be
- * destroyed and closed ("closed").
+ * Prints "ready" when there is traffic of each kind. Succeeds if something failed once
+ * a device was gone, a fatal event came, and everything could still be destroyed and
+ * closed ("closed").
  */
 #include "devices.h"
 #include "senders.h"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Tag matching by the thousand: a list as long as a list may be, and many senders
- * to one queue. See devices.h for the arguments; the senders are on the first
- * device.
+ * Tag matching by the thousand: a list of the maximum length, and many senders to one
+ * queue. See devices.h for the arguments; the senders are on the first device.
  */
 #include "devices.h"
 #include "senders.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What the library would not write to the ring of operations of a tag-matching
- * queue: operations that no list can have, an index that cannot be, garbage while
- * the kernel reads. See devices.h for the arguments.
+ * What the library would not write to the ring of operations of a tag-matching queue:
+ * operations that no list can have, an impossible index, and garbage while the kernel
+ * reads. See devices.h for the arguments.
  *
- * Each case has a second queue, which another program could have: it has to
+ * Each case has a second queue, which another program could have. This queue has to
  * match as if nothing had happened.
  */
 #include <pthread.h>

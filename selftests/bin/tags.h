@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A sender and a shared receive queue with tag matching, which each case gets
- * anew: operations on the list, messages, and the queue's completions. The
- * sender is on the first device, the queue on the second.
+ * A sender and a shared receive queue with tag matching, which each case gets anew:
+ * operations on the list, messages, and the queue's completions. The sender is on the
+ * first device, the queue on the second.
  */
 #ifndef SELFTEST_TAGS_H
 #define SELFTEST_TAGS_H

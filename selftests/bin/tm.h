@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A tag-matching queue and what is posted to it, for the programs in C that need
- * more than one of them, or more than a few tags.
+ * A tag-matching queue and the requests that are posted to it, for the programs in C
+ * that need more than one of them, or more than a few tags.
  */
 #ifndef SELFTEST_TM_H
 #define SELFTEST_TM_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Two ends, a and b, of queue pairs of one type: UC and RC are connected, UD has
- * the way to the other. Each end sends from the first half of its memory and
- * receives into the second.
+ * Two ends, a and b, of queue pairs of one type: UC and RC are connected, UD has an
+ * address handle for the other end. Each end sends from the first half of its memory
+ * and receives into the second.
  */
 #ifndef SELFTEST_UNRELIABLE_H
 #define SELFTEST_UNRELIABLE_H

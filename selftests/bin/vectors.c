@@ -5,7 +5,7 @@
  *   vectors                     lists the cases
  *   vectors CASE DEVICE GID-INDEX
  *   vectors busy DEVICE GID-INDEX
- *                               take events until the device goes, print how it
+ *                               take events until the device goes away, print how it
  *                               ended; "ready" when it has begun
  *   vectors send DEVICE GID-INDEX VECTOR EVENTS
  *                               take that many events of one vector

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Completion queues with a channel, and what completes in them: zero-length RDMA
- * writes, and sends within the process. A vector delivers one event of each of
- * its queues in turn, so that an event that has not come before a later one of
- * another queue of the same vector and channel will not come: see fence().
+ * Completion queues with a channel, and operations that complete in them: zero-length
+ * RDMA writes, and sends within the process. A vector delivers one event of each of its
+ * queues in turn. Therefore an event that has not come before a later event of another
+ * queue of the same vector and channel will not come; see fence().
  */
 #ifndef SELFTEST_VECTORS_H
 #define SELFTEST_VECTORS_H

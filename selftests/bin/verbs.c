@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Verbs at their edges, through the library's own calls: what pyverbs hides or
- * does not have.
+ * Edge cases of the verbs, through the library's own calls: what pyverbs hides or does
+ * not have.
  *
  *   verbs                                     lists the cases
  *   verbs CASE DEVICE GID-INDEX [DEVICE GID-INDEX]

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * XRC between processes: the program is the client, which sends; its children
- * are the processes of a domain, on the first device. A child does what it is
- * told, a function of the program with an argument, whose result comes back
- * over a socket.
+ * XRC between processes. The program is the client, which sends; its children are the
+ * processes of a domain, on the first device. The program tells a child to call one of
+ * its functions with an argument; the result comes back over a socket.
  */
 #ifndef SELFTEST_XRC_H
 #define SELFTEST_XRC_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * An XRC connection between two ends in one process, beside their RC one. The
- * receiving end has a domain of its own in which there is one SRQ.
+ * An XRC connection between two ends in one process, in addition to their RC
+ * connection. The receiving end has a domain of its own, which contains one SRQ.
  */
 #ifndef SELFTEST_XRCPAIR_H
 #define SELFTEST_XRCPAIR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * A module that tests, while it is loaded, what kernel users have of the device
- * DEVICE: on_device() does. The module loads if all went well; the kernel's log
- * says what did not.
+ * A module that tests, while it is loaded, what kernel users can do with the device
+ * DEVICE: on_device() does the tests. The module loads if all of them succeed; the
+ * kernel's log says what failed.
  */
 #ifndef SELFTEST_ON_DEVICE_H
 #define SELFTEST_ON_DEVICE_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Kernel users of completion vectors: for each vector of DEVICE and each way of
- * polling, receives are flushed, and each completion has to come once, in the
- * right context and, where the context is bound to a CPU, on the vector's CPU;
- * and nobody polls a queue any more when ib_free_cq() returns. With adaptive
- * moderation, a load that grows has to change a queue's moderation. More events at
- * once than an interrupt delivers have to come as well, by another.
- * The module loads if all went well and says what did not.
+ * Kernel users of completion vectors. For each vector of DEVICE and each way of
+ * polling, receives are flushed. Each completion has to come once, in the right context
+ * and, where the context is bound to a CPU, on the vector's CPU. Nobody polls a queue
+ * any more when ib_free_cq() returns. With adaptive moderation, a load that grows has
+ * to change a queue's moderation. If there are more events at once than an interrupt
+ * delivers, all of them have to come, by another interrupt. The module loads if all
+ * went well and logs what did not.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>

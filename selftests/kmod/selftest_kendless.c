@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A kernel user of DEVICE that never stops posting: each request that completes is posted
- * again, flushed ones included, until a while after its queue pair was drained. It has two
- * queue pairs that are connected with each other, and lets go of the device when that goes.
+ * A kernel user of DEVICE that never stops posting: each request that completes is
+ * posted again, flushed ones included, until a while after its queue pair was drained.
+ * It has two queue pairs that are connected with each other, and releases the device
+ * when the device goes away.
  */
 #include <linux/completion.h>
 #include <linux/module.h>

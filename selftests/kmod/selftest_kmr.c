@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What kernel users have and programs have not: all of memory by one key, fast
- * registration of pages by work requests, with every refusal, and address
- * handles that are made and destroyed in atomic context. On DEVICE, which talks
- * to itself. The module loads if all went well and says what did not.
+ * Features that only kernel users have: all of memory by one key, fast registration of
+ * pages by work requests, with every refusal, and address handles that are created and
+ * destroyed in atomic context. Runs on DEVICE, which is connected to itself. The module
+ * loads if all went well and logs what did not.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>

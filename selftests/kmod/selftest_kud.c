@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * SQE for kernel users, on DEVICE, which talks to itself: a UD queue pair that
- * fails, is brought back the moment it is seen, and drained; and ib_mad's, which
- * brings its own back, when it is given an address handle of another protection
- * domain. The module loads if all went well and says what did not.
+ * SQE for kernel users, on DEVICE, which is connected to itself: a UD queue pair that
+ * fails, is brought back the moment the error is seen, and is drained. Also the QP of
+ * ib_mad, which ib_mad brings back by itself, when it gets an address handle of another
+ * protection domain. The module loads if all went well and logs what did not.
  */
 #include <linux/completion.h>
 #include <linux/delay.h>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A net device nic0 that the kernel takes for hardware: when its namespace ends it is moved
- * to the first one, instead of deleted like what `ip link add` makes. It drops all packets.
+ * A net device nic0 that the kernel takes for hardware: when its namespace ends, it is
+ * moved to the initial namespace instead of being deleted like devices that
+ * `ip link add` creates. It drops all packets.
  *
- * Writing to the parameter "barrier" returns when namespaces that are ending now have ended.
+ * Writing to the parameter "barrier" returns when namespaces that are ending now have
+ * ended.
  */
 #include <linux/etherdevice.h>
 #include <linux/module.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Faults that a debug kernel has to report, one of each kind: what tells whether
- * the gate of the guest would see them elsewhere. Loading it fails on purpose.
+ * Faults that a debug kernel has to report, one of each kind. They show whether the
+ * checks of the guest would see such faults elsewhere. Loading the module fails on
+ * purpose.
  */
 #include <linux/delay.h>
 #include <linux/module.h>

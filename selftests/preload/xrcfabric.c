@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completes libfabric's connecting over XRC, as a library to preload.
+ * A library to preload that completes libfabric's connection set-up over XRC.
  *
- * Up to 1.20 libfabric's verbs provider connects over XRC by itself. Since then
- * it resolves addresses in the background, and XRC was left out of that: nobody
- * resolves the peer's address, so the identifier has no device when
- * rdma_create_qp_ex() needs it. And once the route is resolved, it skips a
- * header in front of the private data which only RC puts there. Here both are
- * made good where the calls enter librdmacm; all else is libfabric's own.
+ * Up to 1.20, libfabric's verbs provider connects over XRC by itself. Since then it
+ * resolves addresses in the background, but not for XRC: nobody resolves the peer's
+ * address, so the identifier has no device when rdma_create_qp_ex() needs it. In
+ * addition, once the route is resolved, the provider skips a header in front of the
+ * private data that only RC puts there. This library corrects both where the calls
+ * enter librdmacm. Everything else is libfabric's own code.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

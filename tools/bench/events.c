@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Completion events, measured; tools/bench/events calls it.
+ * Measures completion events; tools/bench/events calls it.
  *
  *   bench-events pingpong DEV1 GID1 DEV2 GID2 SECONDS VECTOR
  *   bench-events many DEV1 GID1 DEV2 GID2 SECONDS QUEUES
  *   bench-events stream DEV1 GID1 DEV2 GID2 SECONDS COUNT PERIOD
  *
- * pingpong: two threads, each of which sleeps until the other's empty message
- * has come, the first for vector 0 and the second for VECTOR; half of the median
- * round trip. many: a thread for each CPU with its
- * share of QUEUES on the completion vector with its number; each queue has one
- * empty RDMA write under way and is armed for it. stream: one thread posts writes
- * one by one, another sleeps for their events and takes them; with moderation if
- * COUNT is more than 1. Prints one line of JSON; "cpu" is what all CPUs together
- * did meanwhile, in seconds.
+ * pingpong: two threads, each of which sleeps until the other's empty message has come,
+ * the first with vector 0 and the second with VECTOR; prints half of the median round
+ * trip. many: a thread for each CPU with its share of QUEUES on the completion vector
+ * with its number; each queue has one empty RDMA write in progress and is armed for it.
+ * stream: one thread posts writes one by one, and another sleeps for their events and
+ * takes them; with moderation if COUNT is more than 1. Prints one line of JSON; "cpu"
+ * is the CPU time of all CPUs together, in seconds.
  */
 #define _GNU_SOURCE
 #include <pthread.h>

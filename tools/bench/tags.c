@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * How long a message takes that meets a list of tags, within a device.
+ * Measures how long a message takes that is matched against a list of tags, within a
+ * device.
  *
  *   bench-tags DEVICE GID-INDEX LENGTH MASKS BURST MS
  *
- * LENGTH tags are posted, under MASKS different masks (0: no bit is masked). For
- * MS milliseconds BURST messages of 8 bytes at a time are sent, each for any tag
- * of the list; the tags that they took are posted again, at the end. LENGTH 0 is
- * for comparison: messages without a tag, to receives of the same queue. Prints
- * the nanoseconds of one message: those of the median burst, so that a moment in
- * which the machine did something else does not count.
+ * LENGTH tags are posted, under MASKS different masks (0: no bit is masked). For MS
+ * milliseconds BURST messages of 8 bytes at a time are sent, each for any tag of the
+ * list. The tags that they took are posted again, at the end. With LENGTH 0, for
+ * comparison, messages without a tag are sent to receives of the same queue. Prints the
+ * nanoseconds of one message, from the median burst, so that a moment in which the
+ * machine did something else does not count.
  */
 #include "tm.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Receiving. With a tag-matching queue most messages find their buffer without us;
- * what we do then with the rest (unexpected messages) is what without such a queue
- * has to be done with all.
+ * Receiving. With a tag-matching queue most messages find their buffer without this
+ * program. The handling of the other messages (unexpected messages) is, without such a
+ * queue, needed for all messages.
  */
 #include "tagged.h"
 

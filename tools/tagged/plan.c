@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who sends what to whom follows from the seed alone, so that everybody knows what
- * has to come.
+ * The seed alone determines who sends what to whom, so that every rank knows which
+ * messages have to come.
  */
 #include "tagged.h"
 

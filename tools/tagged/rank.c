@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * One rank: a connection to each other, sending, and the loop.
- */
+/* One rank: a connection to each other rank, sending, and the main loop. */
 #include <sched.h>
 #include <sys/resource.h>
 

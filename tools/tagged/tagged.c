@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Ranks, each a process, send each other tagged messages in random order, and
- * receive them in another, as MPI has it: by sender and tag, from any sender, with
- * any tag of a group; short messages eagerly, long ones by rendezvous. First the
- * device matches (a tag-matching shared receive queue in each rank), then software
- * does (a plain one, and lists). What comes is checked: whole, once, and in the
- * order that MPI promises.
+ * Ranks, each of which is a process, send each other tagged messages in random order
+ * and receive them in another order, as in MPI: by sender and tag, from any sender, or
+ * with any tag of a group; short messages eagerly, long ones by rendezvous. First the
+ * device matches (a tag-matching shared receive queue in each rank), then software does
+ * (a plain shared receive queue, and lists). The messages that arrive are checked:
+ * complete, once, and in the order that MPI guarantees.
  *
  *   xroce-tagged [-r RANKS] [-m MESSAGES] [-s SEED] [-n ROUNDS]
  *                DEVICE GID-INDEX [DEVICE GID-INDEX]
  *
- * Each rank sends MESSAGES to each other. With two devices, every other rank is on
- * the second. Device and software match in turn, ROUNDS times each; what is printed
- * of each is the round of median length: a short one, or the first, says little.
+ * Each rank sends MESSAGES to each other rank. With two devices, every other rank is on
+ * the second. Device and software match in turn, ROUNDS times each. For each of them
+ * the round of median length is printed, because a short round, or the first one, says
+ * little.
  */
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * Ranks that exchange tagged messages, as MPI has it. plan.c says who sends what
- * and what is received how, rank.c makes connections and sends, match.c receives.
+ * Ranks that exchange tagged messages, as in MPI. plan.c decides who sends what and how
+ * it is received, rank.c connects and sends, match.c receives.
  */
 #ifndef TAGGED_H
 #define TAGGED_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * What an xroce device can do besides the verbs: receive QPs by number, the
- * interface that XRC had in OFED 1.3. Link with -lxroce; see
- * xroce_dv_create_xrc_rcv_qp(3).
+ * Features of an xroce device beyond the verbs: receive QPs by number, the interface
+ * that XRC had in OFED 1.3. Link with -lxroce; see xroce_dv_create_xrc_rcv_qp(3).
  */
 #ifndef INFINIBAND_XROCE_DV_H
 #define INFINIBAND_XROCE_DV_H
