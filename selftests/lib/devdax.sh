@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# Persistent memory to play with: the guest's NVDIMM as a character device, which
-# can be mapped and pinned. Sourced, after ktap.sh.
+# Persistent memory for tests: the guest's NVDIMM as a character device, which can be
+# mapped and pinned. Sourced, after ktap.sh.
 
 # devdax: the device in $DEVDAX, made of the NVDIMM of tools/vm/run, as ndctl
 # would. Data of the machine it is when another one; then the test is skipped, as

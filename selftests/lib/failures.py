@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What goes wrong between two ends: both see the right completion status and the
-right event.
+"""Errors between two ends: both see the right completion status and the right event.
 
 Each function makes a connection of a kind ('rc', 'xrc') at one of the PLACES."""
 import time

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The longest message there is, 2 GiB, with every byte of it looked at.
+"""The longest possible message, 2 GiB, with every byte checked.
 
-The destination is memory of its own. So is not all of the source: a guest has 3
-GiB, so it is one file's pages many times over.
+The destination is memory of its own. The source is not: a guest has 3 GiB, so the
+source consists of the pages of one file, mapped many times.
 """
 import ctypes
 import mmap

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """How much memory the kernel itself uses, to within some tens of KiB.
 
-Everything that is neither free nor attributed to processes or files is the
-kernel's: slab, vmalloc, per-CPU areas, page tables and pages that a driver
-takes directly (rings), which no single line of /proc/meminfo shows. Pages on
-the per-CPU free lists are free, though MemFree does not count them.
+All memory that is neither free nor attributed to processes or files belongs to the
+kernel: slab, vmalloc, per-CPU areas, page tables, and pages that a driver takes
+directly (rings), which no single line of /proc/meminfo shows. Pages on the per-CPU free
+lists are free, although MemFree does not count them.
 """
 import glob
 import os

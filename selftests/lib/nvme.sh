@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # NVMe over RDMA: a target on device y2 of pair_up with one namespace, the file
-# $dir/disk, and a host. Both know the initial network namespace only. Sourced,
-# after net.sh and ktap.sh; the test sets $dir, a directory, and $size, bytes.
+# $dir/disk, and a host. Both work only in the initial network namespace. Sourced, after
+# net.sh and ktap.sh; the test sets $dir, a directory, and $size, in bytes.
 
 nvmet=/sys/kernel/config/nvmet
 nqn=xroce-selftest

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Every operation of ibv_wr_*(), and the packets that IBTA makes of it.
+"""Every operation of ibv_wr_*(), and the packets that IBTA specifies for it.
 
-A Conversation is some requests from one node to another. What it expects of the
-wire is worked out here, from the requests and the path MTU, packet by packet.
+A Conversation is a number of requests from one node to another. The packets that it
+expects on the wire are computed here, from the requests and the path MTU, packet by
+packet.
 """
 from pyverbs.addr import AH
 from pyverbs.base import inc_rkey

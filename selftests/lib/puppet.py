@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Processes that do with XRC what a test tells them (bin/puppet.c).
+"""Processes that perform XRC operations as a test tells them (bin/puppet.c).
 
     with Stage() as stage:
         a = stage.puppet('x1')
@@ -8,8 +8,9 @@
         a.refused(errno.EBUSY, 'unxrcd', 0)
         a.kill()
 
-Objects are named by small numbers that the test chooses. Whatever a case leaves
-open is closed by killing its processes; then nothing may be left in `rdma res`.
+Objects are named by small numbers that the test chooses. When a case ends, its
+processes are killed, which closes everything that is still open; then nothing may be
+left in `rdma res`.
 """
 import collections
 import errno

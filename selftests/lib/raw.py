@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""uverbs commands on XRC objects past the library, written by a puppet (puppet.py).
+"""uverbs commands on XRC objects without the library, written by a puppet (puppet.py).
 
-What they make is known by the kernel's handles only. The layouts are those of
-<rdma/ib_user_verbs.h>.
+The objects that they create are known only by the kernel's handles. The layouts are
+those of <rdma/ib_user_verbs.h>.
 """
 import struct
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""RoCEv2 packets taken apart, by IBTA's tables alone: the operation codes of
-9.2.1 and annex A14, the headers of 9.2 to 9.6, A14 and A19, the ICRC of A17.
+"""Parses RoCEv2 packets, using only IBTA's tables: the operation codes of 9.2.1 and
+annex A14, the headers of 9.2 to 9.6, A14 and A19, the ICRC of A17.
 
-Nothing is taken on trust: whatever has one right value only (lengths, versions,
-reserved bytes, padding, checksums) is looked at by wrong().
+Nothing is assumed to be correct: wrong() checks every field that can have only one
+right value (lengths, versions, reserved bytes, padding, checksums).
 """
 import socket
 import struct

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A tap on the link of a host: what passes it, in both directions.
+"""A tap on the link of a host: it records the packets on the link, in both directions.
 
-A packet is in the tap before its receiver gets it, and stays there until it is
-asked for. So nothing has to be waited for: whoever has seen the effect of a
-packet finds the packet.
+A packet is in the tap before its receiver gets it, and stays there until a test asks
+for it. So a test need not wait for a packet whose effect it has already seen.
 """
 import os
 import socket

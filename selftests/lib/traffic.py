@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """Traffic with checked payloads over a connection of verbs.py.
 
-Each function posts work, waits for its completions and looks at every byte that
-may and may not have changed. `big` asks for megabytes as well.
+Each function posts work, waits for its completions and checks every byte that may and
+may not have changed. `big` asks for megabytes as well.
 """
 import functools
 

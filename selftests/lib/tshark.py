@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tshark's opinion of packets, and what it ought to be."""
+"""How tshark dissects packets, compared with the expected result."""
 import html
 import re
 import struct

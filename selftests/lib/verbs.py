@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Ends and connections over pyverbs.
 
-A Node is one end: a device opened, a PD, a CQ. Rc, Xrc and so on are one-way
-connections from a Node to another (or to the same); RDMA devices are not
-confined to namespaces in the default mode, so both ends live in one process.
+A Node is one end: an open device, a PD, a CQ. Rc, Xrc and so on are one-way connections
+from a Node to another (or to itself). RDMA devices are not confined to namespaces in
+the default mode, so both ends live in one process.
 """
 import ctypes
 import os

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""RoCEv2 packets made by hand: headers, ICRC, sending and catching.
+"""Hand-made RoCEv2 packets: headers, ICRC, sending and capturing.
 
-Packets are sent from host h2 to device x1 of host h1 with any source address;
-what x1 answers is read from the link. Nothing here depends on an RDMA device at
-h2: a peer's queue pair need not exist.
+Packets are sent from host h2 to device x1 of host h1 with any source address. The
+responses of x1 are read from the link. Nothing here depends on an RDMA device at h2: a
+peer's queue pair need not exist.
 """
 import os
 import socket

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300
-"""The measurements of events and of tags, in short: they come to their end, and every figure is there.
-What the figures are is not looked at."""
+"""The measurements of events and of tags, in a short form: they run to their end and
+print every figure. The values of the figures are not checked."""
 import json
 import os
 import subprocess

@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug=long
-# A library and a module that do not speak the same ABI, and requests for a context that
-# make no sense.
+# A library and a module with different ABIs, and invalid requests for a context.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=long
-"""What the device says about itself is true."""
+"""The attributes that the device reports are true."""
 import errno
 import os
 import subprocess

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=200
-"""What goes wrong between xroce and the kernel's rxe, in both directions: what one refuses
-the other reports as it should, and both ends are in the right state (lib/failures.py).
+"""Errors between xroce and the kernel's rxe, in both directions: a request that one
+side refuses makes the other side report the right error, and both ends are in the right
+state (lib/failures.py).
 
-What rxe does otherwise than IBTA and xroce (drivers/infiniband/sw/rxe in Linux 7.2), and is
-not asked of it:
+In these points rxe differs from IBTA and xroce (drivers/infiniband/sw/rxe in Linux
+7.2), so they are not tested on it:
 
 - A refused WRITE with immediate ends in the receive, not in an event
   (get_rkey_violation_state(), rxe_resp.c).
-- A receive whose key is not good, and one that is too short, ends with IBV_WC_LOC_QP_OP_ERR; a
-  sender of too much hears of an operation error (copy_data(), rxe_mr.c, returns -EINVAL for
-  either, of which send_data_in(), rxe_resp.c, makes a malformed receive).
+- A receive with a wrong key, and one that is too short, end with IBV_WC_LOC_QP_OP_ERR.
+  A sender of a message that is too long gets an operation error (copy_data(), rxe_mr.c,
+  returns -EINVAL for either case, and send_data_in(), rxe_resp.c, treats this as a
+  malformed receive).
 - Its plug-in in rdma-core posts no atomic operation whose address is not aligned."""
 import os
 import sys

@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240
-"""xroce on one host, the kernel's rxe on the other: every operation that both have, of RC,
-UC and UD, in both directions, over IPv4, IPv6 and a VLAN; all path MTUs; datagrams and
-their headers.
+"""xroce on one host, the kernel's rxe on the other: every operation that both have, of
+RC, UC and UD, in both directions, over IPv4, IPv6 and a VLAN; all path MTUs; datagrams
+and their headers.
 
-What is on the wire is compared with IBTA (lib/operations.py, lib/roce.py), rxe's packets
-as well as xroce's. What does not work is rxe's (drivers/infiniband/sw/rxe in Linux 7.2):
+The packets on the wire are compared with IBTA (lib/operations.py, lib/roce.py), rxe's
+packets as well as xroce's. The following does not work because of errors in rxe
+(drivers/infiniband/sw/rxe in Linux 7.2):
 
-- The ICRC of its FLUSH is wrong, and the right one of others' seems wrong to it: the operation
-  has no RXE_PAYLOAD offset (rxe_opcode[], rxe_opcode.c), so rxe_icrc_generate() and
-  rxe_icrc_check() (rxe_icrc.c) run over the headers twice. FLUSH is skipped as long as it is so.
-- A receive that a SEND with invalidate completes has the kernel's flag for that (do_complete(),
-  rxe_resp.c), which means something else to processes (IBV_WC_IP_CSUM_OK).
+- The ICRC of rxe's FLUSH is wrong, and rxe takes the right ICRC of other devices for
+  wrong: the operation has no RXE_PAYLOAD offset (rxe_opcode[], rxe_opcode.c), so
+  rxe_icrc_generate() and rxe_icrc_check() (rxe_icrc.c) cover the headers twice. FLUSH
+  is skipped as long as this is so.
+- A receive that a SEND with invalidate completes has the kernel's flag for that
+  (do_complete(), rxe_resp.c), which has another meaning for processes
+  (IBV_WC_IP_CSUM_OK).
 
-rxe has no XRC. A VLAN's addresses are those of the device below it:
-rxe has none on a VLAN interface itself (rxe_newlink(), rxe.c), and to one of xroce's the
-kernel gives no GID but the link-local one (is_eth_port_of_netdev_filter(), roce_gid_mgmt.c)."""
+rxe has no XRC. The addresses of a VLAN are those of the device below it: rxe does not
+exist on a VLAN interface itself (rxe_newlink(), rxe.c), and the kernel gives an xroce
+device on one only the link-local GID (is_eth_port_of_netdev_filter(), roce_gid_mgmt.c).
+"""
 import functools
 import ipaddress
 import os

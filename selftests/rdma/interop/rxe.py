@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug=long
-"""xroce on one host, the kernel's rxe on the other: RC in both directions, over
-IPv4 and IPv6, also on a wire that loses, repeats and reorders packets.
+"""xroce on one host, the kernel's rxe on the other: RC in both directions, over IPv4
+and IPv6, also on a network that loses, duplicates and reorders packets.
 
-What a lossy wire does to rxe alone, without xroce (TYPE=rxe selftests/run loss), is
-not tested with xroce (lines of drivers/infiniband/sw/rxe in Linux 7.2):
+Some errors occur when rxe is alone on a lossy network, without xroce (TYPE=rxe
+selftests/run loss). They are not tested with xroce (lines of drivers/infiniband/sw/rxe
+in Linux 7.2):
 
-- An old ACK between the first and the second packet of a READ response, where
-  reordering puts it: check_psn() lets it pass for the sake of NAKs
-  (rxe_comp.c:205), it resets comp.opcode (rxe_comp.c:726), the second packet then
-  counts as out of order (rxe_comp.c:230), and the READ completes "successfully"
-  without its data, with a WARN (rxe_comp.c:827). So READs of rxe's have a connection
-  without SENDs and WRITEs, which are what is answered with ACKs.
-- A late copy of a READ request whose memory has been deregistered ends rxe's
-  responder (rxe_resp.c:959). So its memory outlives the traffic.
+- Reordering can put an old ACK between the first and the second packet of a READ
+  response. check_psn() accepts it because of NAKs (rxe_comp.c:205), and it resets
+  comp.opcode (rxe_comp.c:726). The second packet then counts as out of order
+  (rxe_comp.c:230), and the READ completes "successfully" without its data, with a WARN
+  (rxe_comp.c:827). Therefore rxe's READs use a connection without SENDs and WRITEs, the
+  requests that are answered with ACKs.
+- A late copy of a READ request whose memory has been deregistered ends rxe's responder
+  (rxe_resp.c:959). Therefore its memory outlives the traffic.
 
-Two more that xroce gives no occasion to: rxe takes an ACK with the number of an
-atomic or a READ for its response (rxe_comp.c:302), so xroce's responder sends none;
-and once it has repeated a part of a READ it repeats nothing before that part
-(rxe_resp.c:1390, 1410), so xroce's requester always asks for all the rest."""
+xroce avoids two more errors. rxe takes an ACK with the number of an atomic or a READ
+for its response (rxe_comp.c:302), so xroce's responder sends no such ACK. Once rxe has
+repeated a part of a READ, it repeats nothing before that part (rxe_resp.c:1390, 1410),
+so xroce's requester always requests all the rest."""
 import json
 import os
 import sys

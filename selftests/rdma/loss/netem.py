@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=400 debug
-"""A wire that loses, repeats and reorders packets: nothing is lost, repeated,
+"""A network that loses, duplicates and reorders packets: no data is lost, duplicated,
 reordered or changed, on RC and XRC, over IPv4 and IPv6.
 
-With the link's segmentation off netem sees single packets, with it on whole
-bursts: both are tried."""
+With segmentation offload of the link turned off, netem sees single packets; with it
+turned on, netem sees whole bursts. Both are tested."""
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))

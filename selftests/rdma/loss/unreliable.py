@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug=long
-"""UC and UD on a wire that loses, repeats and reorders packets: what arrives is
-what was sent, whole; over UC each message at most once and in order. The wire's
-copy of a datagram is a datagram."""
+"""UC and UD on a network that loses, duplicates and reorders packets: messages that
+arrive are complete and unchanged. Over UC, each message arrives at most once and in
+order. A duplicate that the network makes of a datagram counts as a datagram."""
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
