@@ -3,9 +3,9 @@
 //! Walks through every interleaving of a few users of an `Owner` and checks the guarantees of this
 //! type.
 //!
-//! This is a host test: `rustc --edition 2021 --test owner_word.rs && ./owner_word`. The
-//! transitions are the code of the module. The steps of `kick`, `lock` and `try_lock` are modelled
-//! here, with one atomic operation per step.
+//! This is a host test: `cargo test -p rdma-models --test owner_word`. The transitions are
+//! the code of the module. The steps of `kick`, `lock` and `try_lock` are modelled here, with one
+//! atomic operation per step.
 
 #[path = "../owner/word.rs"]
 #[allow(dead_code)]

@@ -5,7 +5,7 @@
 //! must be served in turn, and the handler must deliver only a limited number of events before
 //! other work gets the CPU.
 //!
-//! This is a host test: `rustc --edition 2021 --test vector_pending.rs && ./vector_pending`. The
+//! This is a host test: `cargo test -p rdma-models --test vector_pending`. The
 //! transitions of the count and of the call are the code of the module. The steps of
 //! `CqHandle::completion` and of `Vector::handle` are modelled here, with one atomic operation or
 //! critical section per step.

@@ -127,7 +127,6 @@ fn from_kernel(found: &RcvQpAttr) -> IbvQpAttr {
                 sgid_index: dest.sgid_index,
                 hop_limit: dest.hop_limit,
                 traffic_class: dest.traffic_class,
-                ..IbvGlobalRoute::default()
             },
             sl: dest.sl,
             static_rate: dest.static_rate,

@@ -3,10 +3,9 @@
 //! Walks through everything that a few processes can do to an XRC target and its domain, in every
 //! order. Checks after each step that the target lives exactly when it should.
 //!
-//! This is a host test: `rustc --edition 2021 --test life.rs && ./life`. The counting is the code
-//! of the module. What ib_core does around it (domain opens, the order in which the objects of a
-//! file are destroyed) is modelled here, with one step for each point at which the lock of the
-//! domain is taken.
+//! This is a host test: `cargo test -p xrc-models`. The counting is the code of the module. What
+//! ib_core does around it (domain opens, the order in which the objects of a file are destroyed) is
+//! modelled here, with one step for each point at which the lock of the domain is taken.
 
 #[path = "../life.rs"]
 #[allow(dead_code)]
