@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug
-"""Objects: made, used, queried, destroyed; and what is refused with which errno."""
+"""Objects are created, used, queried and destroyed; and what is refused with which
+errno."""
 import ctypes
 import errno
 import gc

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug
-# The extended interfaces: calls that build work requests and read completions, their
-# stamps, within a device and on the wire.
+# The extended interfaces: calls that build work requests and read completions, and
+# their time stamps, within a device and on the wire.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

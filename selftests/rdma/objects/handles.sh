@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug=long
-# Handles of the wrong kind, of others, of nothing and of what is gone, in every
-# command that has some.
+# Handles of the wrong kind, of other contexts, of nothing and of destroyed objects, in
+# every command that has handles.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug
-# What kernel users have: fast registration, a key for all of memory, address
-# handles in atomic context (selftests/kmod/selftest_kmr.c); datagrams that fail,
-# of a queue pair of their own and of ib_mad's (selftest_kud.c).
+# Features for kernel users: fast registration, a key for all of memory, address handles
+# in atomic context (selftests/kmod/selftest_kmr.c); datagrams that fail, on a queue
+# pair of the test and on that of ib_mad (selftest_kud.c).
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=120 debug
-# What keys lead to (windows, re-registration, device memory, memory that is not
-# pinned, FLUSH), resized SRQs, multicast, a reset while requests wait for memory;
-# within a device and on the wire.
+# Memory behind keys (windows, re-registration, device memory, on-demand paging, FLUSH),
+# resized SRQs, multicast, a reset while requests wait for memory; within a device and on
+# the wire.
 # Memory that a process serves, on kernels with FUSE.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"

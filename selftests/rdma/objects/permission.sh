@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug=long
-# What wants CAP_NET_RAW, commands after a change of credentials, a control group's limits.
+# Calls that need CAP_NET_RAW, commands after a change of credentials, and the limits of
+# a control group.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90
-# FLUSH to persistence: of which memory, who may, and how much leaves the CPU
-# caches; within a device and on the wire. What the debug kernel can tell, which
-# has no drivers for such memory, memory.sh does.
+# FLUSH to persistence: which memory, who may do it, and how much leaves the CPU caches;
+# within a device and on the wire. The debug kernel has no drivers for such memory;
+# memory.sh tests what is possible there.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug=long
-# What the library's calls refuse: memory, domains, queues, windows, paths, queries.
+# Calls that the library refuses: memory, domains, queues, windows, paths, queries.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

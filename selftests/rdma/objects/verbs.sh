@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug
-# Verbs at their edges, through the library's own calls, within a device and on
-# the wire.
+# Edge cases of the verbs, through the library's own calls, within a device and on the
+# wire.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

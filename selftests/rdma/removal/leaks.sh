@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug
-# Safe Rust that uses crate rdma as it is not meant to be used, in a module of its
-# own (selftests/kmod/safe.rs): what it gets, and that the kernel calls nothing of
-# it when it has gone, whatever it leaked.
+# Safe Rust that misuses crate rdma, in a module of its own (selftests/kmod/safe.rs):
+# the errors that it gets, and that the kernel does not call the module after its
+# removal, whatever it leaked.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug
-# A device goes away while a program uses it, over RC or XRC: by name, with its net
-# device, with its namespace, with the module; and a program goes away while it sends.
+# A device is removed while a program uses it, over RC or XRC: by name, with its net
+# device, with its namespace, with the module. Also a program that is killed while it
+# sends.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

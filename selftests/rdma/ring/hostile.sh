@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=480 debug
-# Garbage in the rings that user space shares with the kernel, written while it reads
-# them; within a device and on the wire.
+# Garbage in the rings that user space shares with the kernel, written while the kernel
+# reads them; within a device and on the wire.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=120 debug=long
-# Slots that make no sense in the rings of queue pairs and shared receive queues, and
-# indices that cannot be, one by one: what becomes of the queue, and of the others.
+# Invalid slots and impossible indices in the rings of queue pairs and shared receive
+# queues, one by one: the effect on the queue, and on the other queues.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,11 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug=long xrc
-# libfabric's verbs provider over XRC, under its datagram layer. Connections are
-# made in both directions by the connection manager; one to a second process of
-# the domain asks that to open the target QP by its number. For what
-# selftest-xrcfabric.so makes good see preload/xrcfabric.c; RC, in programs.sh,
-# needs none of it.
+# libfabric's verbs provider over XRC, under its datagram layer. The connection manager
+# makes connections in both directions; a connection to a second process of the domain
+# asks this process to open the target QP by its number. preload/xrcfabric.c explains
+# what selftest-xrcfabric.so corrects; RC, in programs.sh, does not need it.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=150 debug=long
-# A kernel user: NVMe over RDMA, host and target in this namespace. The host
-# registers what it reads and writes by work requests (FRWR) and invalidates it,
-# or has it invalidated by the target's answers.
+# A kernel user: NVMe over RDMA, host and target in this namespace. The host registers
+# the memory that it reads and writes by work requests (FRWR). It invalidates the memory
+# itself or lets the responses of the target do so.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/nvme.sh"

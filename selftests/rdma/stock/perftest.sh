@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=500 debug=long
 # perftest with few iterations: every operation on every kind of queue pair, in all
-# sizes, and what modes there are besides.
+# sizes, and its other modes.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"

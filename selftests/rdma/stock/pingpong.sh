@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug=long
-# The pingpong programs of ibverbs-utils, polling and with events. On the debug kernel
-# ibv_xsrq_pingpong alone, the others with --long.
+# The pingpong programs of ibverbs-utils, polling and with events. Without --long, the
+# debug kernel runs only ibv_xsrq_pingpong.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=480 debug=long
-# rdma-core's own suite: its tests of XRC, memory, shared receive and completion
-# queues, devices and extended queue pairs, and all of it with --long. None may fail,
-# and those of rdma-core.list must be run and pass. What is skipped, and why, is in the
-# documentation.
+# rdma-core's own suite: its tests of XRC, memory, shared receive and completion queues,
+# devices and extended queue pairs; with --long, all of its tests. None may fail, and
+# those of rdma-core.list must be run and pass. The documentation says which tests are
+# skipped, and why.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300
-# UCX over verbs: ucx_perftest's tests of the transports rc_verbs and ud_verbs and of what is
-# built on them, and io_demo, which connects by the connection manager and checks the data.
-# Debian's UCX 1.23 has no verbs transports; this one is Debian 13's (tools/vm/packages.trixie).
+# UCX over verbs: ucx_perftest's tests of the transports rc_verbs and ud_verbs and of
+# the layers on top of them, and io_demo, which connects through the connection manager
+# and checks the data. Debian's UCX 1.23 has no verbs transports; this one is Debian
+# 13's (tools/vm/packages.trixie).
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"

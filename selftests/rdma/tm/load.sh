@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug=long
-# A matching list of 10^5 tags; many senders to one queue, within a device, on the
-# wire, and on a wire that loses, repeats and reorders.
+# A matching list of 10^5 tags; many senders to one queue, within a device, on the wire,
+# and on a network that loses, duplicates and reorders packets.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

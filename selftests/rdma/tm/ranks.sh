@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug=long
-# tools/tagged, in short: ranks that exchange tagged messages as MPI has it, matched
-# by the device and by software.
+# A short run of tools/tagged: ranks that exchange tagged messages as in MPI, matched by
+# the device and by software.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

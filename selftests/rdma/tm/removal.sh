@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=120 debug
-# A device goes away under tagged messages: by name, with the module; and the
-# program goes away.
+# A device is removed during tagged traffic: by name, with the module. Also a program
+# that is killed.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug
-"""Datagrams: what stands before them in a receive, over IPv4 and IPv6, and queue
-keys (IBTA 10.2.5, 14.2.5.6)."""
+"""Datagrams: the header in front of the data in a receive, over IPv4 and IPv6, and
+queue keys (IBTA 10.2.5, 14.2.5.6)."""
 import ipaddress
 import os
 import sys

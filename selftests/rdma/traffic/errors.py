@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=200 debug
-"""What goes wrong between two ends (lib/failures.py), and nothing else is disturbed. RC
+"""Errors between two ends (lib/failures.py), which must not disturb anything else. RC
 and XRC, on the wire and within one device."""
 import os
 import sys

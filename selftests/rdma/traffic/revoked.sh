@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=90 debug
-# Memory that is revoked under traffic, in every way there is; within a device and
-# on the wire.
+# Memory that is revoked during traffic, in every possible way; within a device and on
+# the wire.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300 debug
-# Completion vectors from the inside of a program: which interrupt counts and
-# where, arming, channels, moderation, errors; and the device goes under it.
+# Completion vectors as a program sees them: which interrupt counts and on which CPU,
+# arming, channels, moderation, errors; and the device is removed at the same time.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

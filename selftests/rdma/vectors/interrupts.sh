@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug
 # Completion vectors as the administrator sees them: names and counts in
-# /proc/interrupts, affinity, CPU hotplug, the module parameter, and that they
-# go with the device.
+# /proc/interrupts, affinity, CPU hotplug, the module parameter, and that they are
+# removed with the device.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/duo.sh"

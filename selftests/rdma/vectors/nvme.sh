@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300
-# Completion vectors that a kernel user names: NVMe over RDMA with an I/O queue
-# for each CPU. The host's queue N, of block queue N - 1, is for vector N - 1; the
-# target numbers its queues as they come, the admin queue first, and gives each
-# the vector of its number. Requests from a CPU must raise these and no others.
+# Completion vectors that a kernel user chooses: NVMe over RDMA with an I/O queue for
+# each CPU. The host's queue N, of block queue N - 1, uses vector N - 1. The target
+# numbers its queues in the order of their creation, the admin queue first, and each
+# queue uses the vector with its number. Requests from a CPU must raise the interrupts
+# of these vectors and of no others.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/irq.sh"

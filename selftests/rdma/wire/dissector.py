@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240
-"""Packets of every operation on RC, UC, UD and XRC, over IPv4, IPv6 and a VLAN,
-as they pass the link with segmentation offload off and on.
+"""Packets of every operation on RC, UC, UD and XRC, over IPv4, IPv6 and a VLAN, as they
+pass the link with segmentation offload off and on.
 
-What each has to be follows from the work requests (lib/operations.py); lengths,
-padding, checksums and ICRCs are computed anew (lib/roce.py); and tshark's dissector
-has to read the same in all of them, with no complaint (lib/tshark.py, which says
-what tshark does not know: the headers and ICRC of XRC above all)."""
+The expected contents of each packet follow from the work requests (lib/operations.py).
+Lengths, padding, checksums and ICRCs are computed independently (lib/roce.py). tshark's
+dissector has to read the same in all packets and must not complain (lib/tshark.py,
+which lists what tshark does not know, mainly the headers and ICRC of XRC)."""
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug=long
-"""How packets are marked. ECN: connections that have a window send as ECN capable; marked
-packets are answered with congestion notification packets, and these slow their sender
-down. Traffic classes, service levels and source ports are those that were asked for.
+"""How packets are marked. ECN: connections that have a window send as ECN capable;
+marked packets are answered with congestion notification packets, and these slow their
+sender down. Traffic classes, service levels and source ports are those that were
+requested.
 
 How often a sender asks for acknowledgements shows how small its window is."""
 import os

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug
-"""Packets that a sound peer would not send: what is wrong with them is counted
-or answered as IBTA says, nothing is written, and the device goes on."""
+"""Packets that a correct peer would not send: errors in them are counted or answered as
+IBTA specifies, nothing is written, and the device continues to work."""
 import errno
 import json
 import os

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=long
-"""Unreliable connections, packet by packet: a message of which a packet is lost,
-late or not admitted is dropped without a word, and the next one arrives whole
-(IBTA 9.8.2, 9.9.3). What is wrong with the receiver's own buffers ends the queue
-pair."""
+"""Unreliable connections, packet by packet: a message of which a packet is lost, late
+or not permitted is dropped silently, and the next one arrives complete (IBTA 9.8.2,
+9.9.3). An error of the receiver's own buffers ends the queue pair."""
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))

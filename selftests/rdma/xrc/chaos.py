@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=400 debug xrc
-"""Random processes open domains, connect, send, close, die and are killed, through
-the library and past it, on two devices that are taken away now and then. Afterwards
-nothing may be left.
+"""Processes perform random operations: they open domains, connect, send, close, exit
+and are killed, with and without the library, on two devices that are removed now and
+then. Afterwards nothing may be left.
 
     chaos.py [--seed N] [--seconds S | --steps N]
 
-The seed, which is printed, decides what is done; SEED in the environment does as
---seed. With the number of steps, which is printed at the end, a run repeats as a
-whole. How what the processes do falls into each other in time is theirs."""
+The seed, which is printed, determines the operations; SEED in the environment has the
+same effect as --seed. With the number of steps, which is printed at the end, a run can
+be repeated as a whole. The timing between the operations of the processes is not
+repeated."""
 import argparse
 import errno
 import hashlib

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug xrc
-"""XRC domains: who shares one, how long it lives, what a close may do; past the
-library, too. What the open flags mean within one process is in xrc.c."""
+"""XRC domains: who shares a domain, how long it lives, and which closes are refused;
+also without the library. The meaning of the open flags within one process is tested in
+xrc.c."""
 import os
 import signal
 import sys

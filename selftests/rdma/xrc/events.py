@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug xrc
-"""Who hears what: events of XRC targets and SRQs, the sender's status that goes
-with them, and the kernel log when nobody listens."""
+"""Events of XRC targets and SRQs: their recipients, the sender's status that goes with
+them, and the kernel log when there is no recipient."""
 import os
 import re
 import sys

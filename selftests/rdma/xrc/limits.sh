@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300 debug=long xrc
-# Objects until there are no more, by number, XRC's above all. The large numbers
-# only with --long, and on the stock kernel: they take minutes and a guest with 3 GiB.
+# Creates as many objects as possible, mainly those of XRC, and counts them. The large
+# numbers are tested only with --long, and on the stock kernel: they take minutes and a
+# guest with 3 GiB.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug xrc
-# XRC between processes: creators that are killed, those that come later, wrong
+# XRC between processes: creators that are killed, processes that come later, wrong
 # SRQs, a small mesh; within a host and on the wire.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"

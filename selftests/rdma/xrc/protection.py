@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug xrc
-"""What an XRC request may not do, by each operation: the sender's status, the
-target's state and events, memory; and the other connections of the domain."""
+"""Accesses that are not permitted to an XRC request, by each operation: the sender's
+status, the target's state and events, memory; and the other connections of the domain.
+"""
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))

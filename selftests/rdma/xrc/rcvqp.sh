@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug xrc
-# XRC receive QPs by number: who holds them, who hears of them, what is refused;
-# and a device that goes while a process is registered.
+# XRC receive QPs by number: which processes keep them alive, which get their events,
+# what is refused; and a device that is removed while a process is registered.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug=long xrc
-# The measurement of tools/bench/scale with few connections: everything is made, counted,
-# taken down by kill -9, and nothing is left; what it says of memory makes sense.
+# The measurement of tools/bench/scale with few connections: everything is created,
+# counted and ended by kill -9, and nothing is left; the reported amounts of memory are
+# plausible.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug=long xrc
-"""A target keeps its source address' place in the GID table, whoever set it and died."""
+"""A target keeps the place of its source address in the GID table, whichever process
+set it, even if this process has ended."""
 import os
 import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug xrc
-"""XRC target QPs: what ends them and what does not, what they do meanwhile, and
-several processes that modify one. A killed creator and the domain's last process
-are in xrc.c, too; here are the other ways."""
+"""XRC target QPs: what ends them and what does not, what they do at that time, and
+several processes that modify one. Killed creators and the last process of a domain are
+tested in xrc.c, too; here are the other cases."""
 import os
 import re
 import subprocess

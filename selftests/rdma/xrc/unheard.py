@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=long xrc
-"""An event of a target that nobody has open has a line in the kernel log, even when something else
-has one in the same moment."""
+"""An event of a target that nobody has open makes a line in the kernel log, even if
+another object logs a line at the same moment."""
 import os
 import re
 import sys
