@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""xroce, rxe and TCP: how each is set up and measured."""
+"""xroce, rxe and TCP: how each of them is set up and measured."""
 import json
 import os
 import signal

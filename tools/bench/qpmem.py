@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Print the kernel memory, in bytes, of one connected QP.
+"""Prints the kernel memory, in bytes, of one connected QP.
 
    qpmem.py DEV1 DEV2 GID-INDEX1 GID-INDEX2 RC|XRC
 

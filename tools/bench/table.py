@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The table of medians and ratios, and the same as JSON."""
+"""Prints the table of medians and ratios, and writes the same as JSON."""
 import os
 import statistics
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The processes of the demonstration and who tells them what.
+"""The processes of the demonstration, and how they are told what to do.
 
-Each client and server is a process of its own in its host's network namespace.
-They meet through pipes to the coordinator, as other programs would through a
-TCP connection or a job launcher.
+Each client and server is a process of its own in its host's network namespace. They
+exchange connection data through pipes to the coordinator, as other programs would
+through a TCP connection or a job launcher.
 """
 import multiprocessing
 import multiprocessing.connection

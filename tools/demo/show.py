@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the demonstration prints."""
+"""The output of the demonstration."""
 import net
 
 WIDTH = 78

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# Common ground of the tools in this folder: where things lie, and how to run
-# a command inside the build root. Sourced, not run.
+# Common code of the tools in this directory: where files are, and how to run a command
+# inside the build root. Sourced, not run.
 
 set -euo pipefail
 

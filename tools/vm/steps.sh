@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-# The steps of the set-up. What the commands of a step say goes to a log. A terminal
-# shows how far the step is in one line, which is rewritten; anything else gets a line
-# when the step begins, after half a minute, and then ever more seldom. A step that fails
-# ends the script, with the end of the log and its path. Sourced by lib.sh.
+# The steps of the set-up. The output of the commands of a step goes to a log. A
+# terminal shows the progress of the step in one line, which is rewritten. If the output
+# is not a terminal, a line is printed when the step begins, another one after half a
+# minute, and further ones at growing intervals. A step that fails ends the script, and
+# the end of the log and its path are printed. Sourced by lib.sh.
 
 log= shown=2 step= watcher=
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 # For stages that run at the same time, in processes of their own: one count for all of
-# them, and output that is not mixed. Sourced after lib.sh; tally_open first.
+# them, and output that is not mixed. Sourced after lib.sh; call tally_open first.
 
 # tally_open DIR: what is counted lies in DIR/tally.
 tally_open() {
