@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-# xroce on the machine at hand:
+# xroce on this machine:
 #   make                 build the module and the plug-in for the running kernel
 #   make install         install them (DESTDIR honoured)
 #   make uninstall
 #   make clean
-# xroce in a throw-away guest (needs root, no Rust kernel; see tools/vm):
+# xroce in a throw-away guest (needs root, but no kernel with Rust; see tools/vm):
 #   make demo            XRC traffic between two hosts, and what it saves
 #   make test            host tests, then guest tests on the stock kernel
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
-#   make test-long       what takes longer
+#   make test-long       all guest tests on both kernels, and builds for other suites
 #   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 

@@ -148,7 +148,7 @@ impl Region<'_> {
 pub enum Memory {
     /// A process's, pinned.
     User(Umem),
-    /// A process's, not pinned. Only process context may use it.
+    /// On-demand memory of a process. Only process context may use it.
     OnDemand(OnDemand),
     /// One piece of kernel memory.
     Kernel(KernelAddr),

@@ -241,7 +241,7 @@ pub mod access {
     pub const MW_BIND: u32 = b::ib_access_flags_IB_ACCESS_MW_BIND;
     /// Addresses count from 0.
     pub const ZERO_BASED: u32 = b::ib_access_flags_IB_ZERO_BASED;
-    /// Pages are not pinned.
+    /// On-demand paging: the pages are not pinned.
     pub const ON_DEMAND: u32 = b::ib_access_flags_IB_ACCESS_ON_DEMAND;
     /// Peers may flush to global visibility.
     pub const FLUSH_GLOBAL: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_GLOBAL;

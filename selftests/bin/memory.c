@@ -805,7 +805,7 @@ static void on_demand_implicit(void)
 	refused(NULL, 0xffff888000000000, mr->rkey, 8);
 	refused(NULL, 0xffffffffffffffff, mr->rkey, 1);
 	CHECK(!ibv_dereg_mr(mr));
-	/* Only memory that is not pinned can be everything. */
+	/* Only on-demand memory can be the whole address space. */
 	CHECK(!ibv_reg_mr(b.pd, NULL, SIZE_MAX, ALL));
 	free_pair();
 }

@@ -237,7 +237,7 @@ static void rendezvous_waits(void)
 	nothing_done();
 }
 
-/* The same memory, not pinned. */
+/* The same memory, registered for on-demand paging. */
 static void unpin(struct end *e, uint8_t *p, struct ibv_mr **mr)
 {
 	CHECK(!ibv_dereg_mr(*mr));

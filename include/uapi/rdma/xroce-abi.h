@@ -15,10 +15,11 @@
  * producer equals consumer and full when they differ by `entries`.
  *
  * User space may write anything anywhere in a ring at any time. The kernel
- * keeps its own copy of every index that it owns, copies what it looks at in a
- * slot once before it does, and relies on nothing that it wrote. Bytes that it
- * does not look at it may read as often as it likes: inline data each time that
- * they are sent, and the entries of a CQ that is resized, which move as they are.
+ * keeps its own copy of every index that it owns. It copies the parts of a slot
+ * that it examines once, before it examines them, and it relies on nothing that
+ * it wrote to the ring. It may read bytes that it does not examine any number of
+ * times: inline data each time that they are sent, and the entries of a CQ that
+ * is resized, which are moved unchanged.
  */
 #ifndef XROCE_ABI_H
 #define XROCE_ABI_H

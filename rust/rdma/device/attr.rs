@@ -75,7 +75,7 @@ pub struct DeviceAttr {
     pub max_fast_reg_page_list_len: u32,
     /// Bytes of device memory.
     pub max_dm_size: u64,
-    /// What can be done with memory that is not pinned.
+    /// The operations that support on-demand paging.
     pub on_demand: OnDemandCaps,
     /// Partition keys.
     pub max_pkeys: u16,

@@ -169,7 +169,7 @@ impl WireDevice {
         self.going.load(Relaxed) != 0 || UNLOADING.load(Relaxed) != 0
     }
 
-    /// Some memory that is registered at the device is not pinned.
+    /// Some memory that is registered at the device is on-demand memory.
     pub fn sleeps(&self) -> &Sleeps {
         &self.sleeps
     }

@@ -145,7 +145,7 @@ impl WireMr {
         }
     }
 
-    /// Its memory is not pinned: it is used in process context, by reference.
+    /// On-demand memory: it is used in process context, by reference.
     pub fn sleeps(&self) -> bool {
         match &self.kind {
             Region::Fixed(r) => matches!(*r.memory, Memory::OnDemand(_)),
@@ -216,7 +216,7 @@ impl WireMr {
         self.windows.fetch_sub(1, Full);
     }
 
-    /// Waits for the use of memory that is not pinned, and ends it. Sleeps.
+    /// Waits for accesses to on-demand memory, and ends its use. Sleeps.
     pub fn revoke(&self) {
         if let Region::Fixed(r) = &self.kind {
             if let Memory::OnDemand(memory) = &*r.memory {
@@ -302,7 +302,7 @@ pub(crate) fn with<R>(
     }
 }
 
-/// Whether the memory that a key leads to is not pinned. Windows are not bound to such memory.
+/// Whether a key refers to on-demand memory. Windows are not bound to such memory.
 pub(crate) fn sleeps(key: u32) -> bool {
     tables::get()
         .and_then(|tables| tables.mrs.with(key >> 8, |mr| mr.sleeps()))

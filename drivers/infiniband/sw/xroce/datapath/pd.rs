@@ -7,8 +7,8 @@ use crate::prelude::*;
 /// The next number. 64 bits never come round, so a number means one protection domain for ever.
 static NEXT: Atomic<u64> = Atomic::new(1);
 
-/// Says that memory which is not pinned has been registered somewhere, so that who may use it must be
-/// able to sleep. It is never taken back.
+/// Says that on-demand memory has been registered somewhere, so a context that may access it must be
+/// able to sleep. It is never reset.
 pub struct Sleeps(Atomic<u32>);
 
 impl Sleeps {
@@ -52,7 +52,7 @@ impl WirePd {
         self.id
     }
 
-    /// A region that is not pinned is about to be made: when this returns, every run of a queue pair
+    /// An on-demand region is about to be created: when this returns, every run of a queue pair
     /// that could meet it may sleep. Process context, sleeps.
     pub fn prepare_to_sleep(&self, device: &WireDevice) {
         device.sleeps().set();
@@ -65,7 +65,7 @@ impl WirePd {
         }
     }
 
-    /// Some of its regions are not pinned.
+    /// Some of its regions are on-demand memory.
     pub(crate) fn sleeps(&self) -> bool {
         self.sleeps.get()
     }

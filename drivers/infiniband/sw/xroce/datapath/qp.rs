@@ -64,7 +64,7 @@ pub struct WireQp {
     pub(crate) pd: u64,
     /// The same, as an object; an XRC_TGT has none.
     pub(crate) wire_pd: Option<Arc<WirePd>>,
-    /// A peer on this host uses memory that is not pinned.
+    /// A peer on this host uses on-demand memory.
     pub(crate) peer_sleeps: Atomic<u32>,
     /// Not 0: messages are copied to a peer on this host, not sent in packets.
     pub(crate) copies: Atomic<u32>,
@@ -198,7 +198,7 @@ impl WireQp {
         }
     }
 
-    /// Its runs may meet memory that is not pinned, so they belong in process context. Any context.
+    /// Its runs may access on-demand memory, so they belong in process context. Any context.
     pub(crate) fn sleeps(&self) -> bool {
         match &self.wire_pd {
             Some(pd) => {

@@ -20,7 +20,7 @@ use rdma::mr::{
 };
 use rdma::pd::Pd;
 
-/// `ibv_advise_mr`: prefetches parts of regions that are not pinned. ENOENT for a key that is not of
+/// `ibv_advise_mr`: prefetches parts of on-demand regions. ENOENT for a key that is not of
 /// such a region, as with mlx5; EFAULT for a range outside of it, or memory that is not there; EINVAL for
 /// the key of a memory window; EPERM for a region of another protection domain or one that may not be
 /// written so; EINTR for a signal; EIO when the device is about to go: thousands of ranges of 4 GiB may

@@ -76,7 +76,7 @@ fn publish(
 /// first byte.
 fn check_user(region: &UserRegion) -> Result<(u32, u64)> {
     let flags = check_access(region.access)?;
-    // The whole address space: only memory that is not pinned can be so large.
+    // The whole address space: only on-demand memory can be so large.
     let is_implicit =
         flags & access::ON_DEMAND != 0 && region.start == 0 && region.length == u64::MAX;
     if is_implicit {

@@ -128,7 +128,7 @@ const VENDOR_PART_ID: u32 = 0x7872;
 /// Features of the user ABI.
 const FEATURES: u64 = abi::XROCE_FEATURE_SHARED_ARM as u64 | abi::XROCE_FEATURE_AWAKE as u64;
 
-/// What one transport can do with memory that is not pinned: all that it can do.
+/// The operations of one transport that support on-demand paging: all of its operations.
 const DATAGRAM: u32 = odp_cap::SEND | odp_cap::RECV | odp_cap::SRQ_RECV;
 const CONNECTED: u32 = DATAGRAM | odp_cap::WRITE;
 const RELIABLE: u32 =

@@ -67,7 +67,7 @@ impl Whole<'_> {
         }
     }
 
-    /// It is in memory that is not pinned.
+    /// It is in on-demand memory.
     fn sleeps(&self) -> bool {
         match self {
             Whole::No | Whole::Packet(_) => false,
@@ -258,8 +258,8 @@ fn is_fetchable(rvh: &Rvh, room: u32, source: &Source<'_>) -> bool {
         && rvh.len <= MAX_MESSAGE
 }
 
-/// Stores a message of one packet. Not if some of the memory is not pinned: that cannot be used under
-/// the lock of the list, and the message goes the way of a longer one.
+/// Stores a message of one packet. Not if some of the memory is on-demand memory, which cannot be used
+/// under the lock of the list: such a message is handled like a longer one.
 fn place(tagged: &mut Tagged, srq: &WireSrq, current: &Current, source: &Source<'_>) {
     let Some(len) = source.whole.len() else {
         return;
