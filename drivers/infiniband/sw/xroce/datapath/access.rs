@@ -68,8 +68,8 @@ pub(crate) fn with_sge<R>(
     mr::with_local(sge.lkey, pd, addr, u64::from(len), write, f)
 }
 
-/// Whether the memory of `sge` may be read, without reading it. On-demand memory is faulted in page by
-/// page, so only its ends are touched. Any context that [`with_sge`] may be called from.
+/// Whether the memory of `sge` may be read, without reading it. On-demand memory is faulted in page
+/// by page, so only its ends are touched. Any context that [`with_sge`] may be called from.
 pub(crate) fn check_source(pd: u64, sge: &Sge) -> Result<(), Fault> {
     // A kernel user's memory was checked when it was posted.
     let (None, Some(last)) = (&sge.kernel, sge.len.checked_sub(1)) else {

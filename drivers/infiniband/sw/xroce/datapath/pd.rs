@@ -7,8 +7,8 @@ use crate::prelude::*;
 /// The next number. 64 bits never come round, so a number means one protection domain for ever.
 static NEXT: Atomic<u64> = Atomic::new(1);
 
-/// Says that on-demand memory has been registered somewhere, so a context that may access it must be
-/// able to sleep. It is never reset.
+/// Says that on-demand memory has been registered somewhere, so a context that may access it must
+/// be able to sleep. It is never reset.
 pub struct Sleeps(Atomic<u32>);
 
 impl Sleeps {

@@ -258,8 +258,8 @@ fn is_fetchable(rvh: &Rvh, room: u32, source: &Source<'_>) -> bool {
         && rvh.len <= MAX_MESSAGE
 }
 
-/// Stores a message of one packet. Not if some of the memory is on-demand memory, which cannot be used
-/// under the lock of the list: such a message is handled like a longer one.
+/// Stores a message of one packet. Not if some of the memory is on-demand memory, which cannot be
+/// used under the lock of the list: such a message is handled like a longer one.
 fn place(tagged: &mut Tagged, srq: &WireSrq, current: &Current, source: &Source<'_>) {
     let Some(len) = source.whole.len() else {
         return;
