@@ -96,6 +96,10 @@ impl IbDevice {
 
     /// Looks at the net device of `port`; when that is gone, the port is down and the MTU 0. Takes
     /// the RTNL, so it may sleep and must not run under it.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ib_get_eth_speed()`.
     pub fn link(&self, port: u32) -> Result<Link> {
         let mut raw = bindings::xrdma_ib_link::default();
         // SAFETY: `self` is a device that exists.
@@ -130,9 +134,13 @@ impl IbDevice {
         unsafe { bindings::xrdma_ib_is_adaptive(self.as_raw()) }
     }
 
-    /// Makes the net device of port 1 a member of the IP multicast group `gid` of namespace `ns`, once
-    /// more. Takes the RTNL. `ENODEV` when the net device has no addresses of that kind any more, or is
-    /// in another namespace.
+    /// Makes the net device of port 1 a member of the IP multicast group `gid` of namespace `ns`,
+    /// once more. Takes the RTNL.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` when the net device has no addresses of that kind any more, or is in another
+    /// namespace; those of the IP stack.
     pub fn join_group(&self, ns: NamespaceId, gid: &[u8; 16]) -> Result {
         // SAFETY: `self` is a device that exists, `gid` 16 readable bytes.
         to_result(unsafe {

@@ -31,6 +31,37 @@ const READER: u32 = 1 << 2;
 /// their CPU, so they are on other CPUs, running, and soon done. That is so without `PREEMPT_RT` only,
 /// which lets a writer of higher priority take the CPU from them and spin for ever: `sync.c` of the
 /// helpers refuses to be built for it.
+///
+/// # Examples
+///
+/// ```ignore
+/// use core::ops::Range;
+/// use rdma::gated::Gated;
+///
+/// /// What a key admits; closed until somebody grants it.
+/// struct Key(Gated<Range<u64>>);
+///
+/// impl Key {
+///     fn grant(&self, range: Range<u64>) {
+///         self.0.write(|admitted, _was_open| {
+///             *admitted = range;
+///             (true, ())
+///         });
+///     }
+///
+///     /// Runs `access`, which must not sleep, if the key admits `addr`.
+///     fn with<R>(&self, addr: u64, access: impl FnOnce() -> R) -> Option<R> {
+///         self.0
+///             .read(|admitted| admitted.contains(&addr).then(access))
+///             .flatten()
+///     }
+///
+///     /// When this returns, no `access` is running and none begins. Whether it was granted.
+///     fn revoke(&self) -> bool {
+///         self.0.write(|_, was_open| (false, was_open))
+///     }
+/// }
+/// ```
 pub struct Gated<T> {
     state: AtomicU32,
     data: UnsafeCell<T>,

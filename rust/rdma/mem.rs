@@ -84,6 +84,10 @@ impl Region<'_> {
     }
 
     /// Copies `to.len()` bytes from `off` on.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     #[inline]
     pub fn read(&self, off: u64, to: &mut [u8]) -> Result<(), Fault> {
         self.check(off, to.len())?;
@@ -93,6 +97,10 @@ impl Region<'_> {
     }
 
     /// Copies `from` to `off`.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     #[inline]
     pub fn write(&self, off: u64, from: &[u8]) -> Result<(), Fault> {
         self.check_write(off, from.len())?;
@@ -103,6 +111,10 @@ impl Region<'_> {
 
     /// Stores `swap` in the 8 bytes at `off` if they are `compare`, atomically towards every CPU and
     /// user space; returns what was there. Host byte order.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     pub fn cmp_swap(&self, off: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
         self.check_write(off, 8)?;
         let mut original = 0;
@@ -116,6 +128,10 @@ impl Region<'_> {
 
     /// Adds `add`, wrapping, to the 8 bytes at `off`, as [`cmp_swap`](Self::cmp_swap); returns what
     /// was there.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     pub fn fetch_add(&self, off: u64, add: u64) -> Result<u64, Fault> {
         self.check_write(off, 8)?;
         let mut original = 0;
@@ -126,6 +142,10 @@ impl Region<'_> {
     }
 
     /// Stores the 8 bytes at `off` in one piece, after all earlier writes of this CPU.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     pub fn write_u64(&self, off: u64, value: u64) -> Result<(), Fault> {
         self.check_write(off, 8)?;
         // SAFETY: By the type invariant and the check.
@@ -134,6 +154,10 @@ impl Region<'_> {
 
     /// Copies `len` bytes to `to`. The two may overlap, and may be the same; then each page run is
     /// moved as by `memmove`.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`], of either memory.
     #[inline]
     pub fn copy_to(&self, off: u64, to: &Region<'_>, to_off: u64, len: usize) -> Result<(), Fault> {
         self.check(off, len)?;
@@ -207,18 +231,30 @@ impl Memory {
     }
 
     /// See [`Region::read`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     #[inline]
     pub fn read(&self, off: u64, to: &mut [u8]) -> Result<(), Fault> {
         self.with(off, to.len(), false, |region, at| region.read(at, to))
     }
 
     /// See [`Region::write`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     #[inline]
     pub fn write(&self, off: u64, from: &[u8]) -> Result<(), Fault> {
         self.with(off, from.len(), true, |region, at| region.write(at, from))
     }
 
     /// See [`Region::cmp_swap`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     pub fn cmp_swap(&self, off: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
         self.with(off, 8, true, |region, at| {
             region.cmp_swap(at, compare, swap)
@@ -226,17 +262,29 @@ impl Memory {
     }
 
     /// See [`Region::fetch_add`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     pub fn fetch_add(&self, off: u64, add: u64) -> Result<u64, Fault> {
         self.with(off, 8, true, |region, at| region.fetch_add(at, add))
     }
 
     /// See [`Region::write_u64`].
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`].
     pub fn write_u64(&self, off: u64, value: u64) -> Result<(), Fault> {
         self.with(off, 8, true, |region, at| region.write_u64(at, value))
     }
 }
 
 /// Copies from memory to memory; see [`Region::copy_to`].
+///
+/// # Errors
+///
+/// [`Fault`], of either memory.
 #[inline]
 pub fn copy(
     from: &Memory,

@@ -134,6 +134,10 @@ impl<'a, P: Provider> SgList<'a, P> {
     /// returns how many elements fit. The address and length that ib_core knows the region by are
     /// set. `pages` must not be used any more when the region's invalidation completes or it is freed:
     /// see [`KernelAddr`](crate::mem::KernelAddr). Any context.
+    ///
+    /// # Errors
+    ///
+    /// Those of `ib_sg_to_pages()`; `EINVAL` when the range does not fit the pages.
     pub fn collect(self, pages: &mut PageList) -> Result<u32> {
         pages.clear();
         let raw = self.mr.as_raw();
@@ -205,9 +209,12 @@ pub struct UserRegion {
 }
 
 impl UserRegion {
-    /// Pins the memory, on behalf of the calling process: it counts against RLIMIT_MEMLOCK. May sleep.
+    /// Pins the memory, on behalf of the calling process: it counts against RLIMIT_MEMLOCK. May
+    /// sleep.
     ///
-    /// Errors: `EFAULT` for memory that is not there, `ENOMEM` beyond the limit, `EPERM`.
+    /// # Errors
+    ///
+    /// `EFAULT` for memory that is not there, `ENOMEM` beyond the limit, `EPERM`.
     pub fn pin<P: Provider>(&self, pd: &Pd<P>) -> Result<Umem> {
         // SAFETY: A PD's device is initialised; the memory of the device stays as long as the result,
         // which holds a reference.

@@ -63,6 +63,42 @@ const MAX_ROUNDS: u32 = 8;
 ///   meanwhile, and their marks are only left.
 ///
 /// The owner of the moment may be a softirq on another CPU or an interrupted process on this one.
+///
+/// # Examples
+///
+/// ```ignore
+/// use core::sync::atomic::{AtomicU32, Ordering};
+/// use rdma::owner::{Kick, Owner, Run};
+///
+/// struct Meter {
+///     /// Where everybody leaves what there is to do.
+///     inbox: AtomicU32,
+///     total: Owner<u64>,
+/// }
+///
+/// impl Meter {
+///     /// Any context but NMI. On [`Kick::Again`] the caller has a work item kick again.
+///     fn add(&self, n: u32) -> Kick {
+///         self.inbox.fetch_add(n, Ordering::Relaxed);
+///         self.kick()
+///     }
+///
+///     /// All kicks do the same: the one that runs may be another's.
+///     fn kick(&self) -> Kick {
+///         self.total.kick(|total| {
+///             let n = self.inbox.swap(0, Ordering::Relaxed);
+///             *total = total.wrapping_add(u64::from(n));
+///             Run::Idle
+///         })
+///     }
+///
+///     /// Process context, sleeps. Kicks after it has given the data back, as above.
+///     fn reset(&self) -> Kick {
+///         *self.total.lock() = 0;
+///         self.kick()
+///     }
+/// }
+/// ```
 pub struct Owner<T> {
     state: AtomicU32,
     data: UnsafeCell<T>,

@@ -121,6 +121,29 @@ use kernel::{
 /// The order in which ib_core tears things down is a promise to rely on: QPs before the CQs, SRQs
 /// and PDs that they name, SRQs before their CQ and XRC domain, everything of a process before its
 /// user context, every user context before the device.
+///
+/// # Examples
+///
+/// The beginning of an implementation (`drivers/infiniband/sw/xroce/verbs/provider.rs` is a whole
+/// one):
+///
+/// ```text
+/// struct Driver;
+///
+/// #[vtable]
+/// impl Provider for Driver {
+///     const DRIVER_ID: u32 = abi::DRIVER_ID;
+///     const UVERBS_ABI_VERSION: u32 = 1;
+///     type Data = Arc<WireDevice>;
+///     type Pd = u32;
+///     // ...
+///
+///     fn alloc_pd(device: &Device<Self>, udata: Option<&mut Udata<'_, Self>>) -> Result<u32> {
+///         device.data().new_pd_number()
+///     }
+///     // ...
+/// }
+/// ```
 #[vtable]
 pub trait Provider: Sized + Send + Sync + 'static {
     /// `enum rdma_driver_id` value: the driver's identity in the user ABI.

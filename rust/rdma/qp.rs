@@ -103,6 +103,10 @@ pub enum QpState {
 
 impl QpState {
     /// Reads `enum ib_qp_state`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for a number that is not a state.
     pub fn from_raw(raw: u32) -> Result<Self> {
         match raw {
             bindings::ib_qp_state_IB_QPS_RESET => Ok(Self::Reset),

@@ -157,12 +157,16 @@ impl<P: Provider> TrackedQp<P> {
         }
     }
 
-    /// Goes to `state` with those attributes of `attr` that `mask` names, by ib_core's modify operation:
-    /// it finds the source GID, keeps a reference on it, resolves the next hop, and calls
-    /// [`Provider::modify_qp`]. `device` is the one that the entry was made for and that the command with
-    /// `attr` runs on, hence registered, or this fails with `ENODEV`; with `EIO` when it is about to go.
-    /// Process context; may take as long as the resolution of an address, and that for each call that
-    /// came before.
+    /// Goes to `state` with those attributes of `attr` that `mask` names, by ib_core's modify
+    /// operation: it finds the source GID, keeps a reference on it, resolves the next hop, and
+    /// calls [`Provider::modify_qp`]. `device` is the one that the entry was made for and that the
+    /// command with `attr` runs on, hence registered. Process context; may take as long as the
+    /// resolution of an address, and that for each call that came before.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` when `device` is another one; `EIO` when it is about to go; those of ib_core and of
+    /// the provider.
     pub fn modify(
         &self,
         device: &Device<P>,
@@ -262,8 +266,11 @@ impl ResEntry {
         Self { msg }
     }
 
-    /// Adds numbers with their names, which `rdma -dd` prints with `drv_` in front. `EMSGSIZE` when
-    /// the message is full; ib_core then writes the line anew in the next one.
+    /// Adds numbers with their names, which `rdma -dd` prints with `drv_` in front.
+    ///
+    /// # Errors
+    ///
+    /// `EMSGSIZE` when the message is full; ib_core then writes the line anew in the next one.
     pub fn driver_numbers(&mut self, numbers: &[(&CStr, u64)]) -> Result {
         // SAFETY: By the invariant.
         let table = unsafe { bindings::xrdma_ib_res_begin(self.msg) };

@@ -114,12 +114,20 @@ impl RingMem {
     }
 
     /// Reads a word; later accesses stay after it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn load_acquire(&self, off: usize) -> Result<u32> {
         Ok(self.word(off)?.load(Ordering::Acquire))
     }
 
     /// Writes a word; earlier accesses stay before it.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn store_release(&self, off: usize, value: u32) -> Result {
         self.word(off)?.store(value, Ordering::Release);
@@ -127,12 +135,20 @@ impl RingMem {
     }
 
     /// Reads a word, in no order.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn load(&self, off: usize) -> Result<u32> {
         Ok(self.word(off)?.load(Ordering::Relaxed))
     }
 
     /// Writes a word, in no order.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn store(&self, off: usize, value: u32) -> Result {
         self.word(off)?.store(value, Ordering::Relaxed);
@@ -140,18 +156,30 @@ impl RingMem {
     }
 
     /// Exchanges a word, fully ordered; returns what was there.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn swap(&self, off: usize, value: u32) -> Result<u32> {
         Ok(self.word(off)?.swap(value, Ordering::SeqCst))
     }
 
     /// Sets bits of a word, fully ordered; returns what was there.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn fetch_or(&self, off: usize, bits: u32) -> Result<u32> {
         Ok(self.word(off)?.fetch_or(bits, Ordering::SeqCst))
     }
 
     /// Keeps only these bits of a word, fully ordered; returns what was there.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when `off` is outside the ring or not a multiple of 4.
     #[inline]
     pub fn fetch_and(&self, off: usize, bits: u32) -> Result<u32> {
         Ok(self.word(off)?.fetch_and(bits, Ordering::SeqCst))
@@ -159,6 +187,10 @@ impl RingMem {
 
     /// Copies `to.len()` bytes from `off` on. The process may write meanwhile: the copy may mix old
     /// and new, but it is then the caller's alone.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when that is not inside the ring.
     #[inline]
     pub fn copy_out(&self, off: usize, to: &mut [u8]) -> Result {
         let from = self.at(off, to.len())?;
@@ -180,6 +212,10 @@ impl RingMem {
     }
 
     /// Copies `from` to `off`. Publish it with [`store_release`](Self::store_release) of an index.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when that is not inside the ring.
     #[inline]
     pub fn copy_in(&self, off: usize, from: &[u8]) -> Result {
         let to = self.at(off, from.len())?;

@@ -31,12 +31,20 @@ const FIRST_FIXED_PAGE: u64 = 1 << 31;
 
 impl<P: Provider> UContext<P> {
     /// Gives a ring an `mmap` offset in this context. May sleep.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV` when the context is closed; `ENOMEM`, also when no offset is free.
     pub fn map_ring(&self, ring: Arc<RingMem>) -> Result<RingMapping> {
         Offsets::insert(&self.offsets, ring, 1..=FIRST_FIXED_PAGE as u32 - 1)
     }
 
     /// As [`Self::map_ring`], at a given offset, which is 2^43 or more and a multiple of the page
-    /// size. `EINVAL` for another one, `ENOMEM` when it is taken, if only by a mapping whose ring has
+    /// size.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` for another offset; `ENODEV` when the context is closed; `ENOMEM` when it is taken, if only by a mapping whose ring has
     /// lost its offset.
     pub fn map_ring_at(&self, ring: Arc<RingMem>, offset: u64) -> Result<RingMapping> {
         let page = offset >> kernel::page::PAGE_SHIFT;

@@ -441,7 +441,11 @@ impl WcBuf<'_> {
         self.len == 0
     }
 
-    /// Puts a completion in; `ENOSPC` when there is no room.
+    /// Puts a completion in.
+    ///
+    /// # Errors
+    ///
+    /// `ENOSPC` when there is no room.
     pub fn push(&mut self, wc: &Wc<'_>) -> Result {
         if self.len >= self.room {
             return Err(ENOSPC);

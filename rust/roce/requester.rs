@@ -81,13 +81,21 @@ pub struct SendCompletion {
 pub trait RequesterEnv {
     /// Places `data` at byte `offset` of the scatter list of `slot`: part of a
     /// READ response, or the 8 bytes (host byte order) of an atomic.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the scatter list does not admit it; the request fails.
     fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), Fault>;
 
     /// A work request has ended. Called for each, in order; a completion queue
     /// entry is due when it was signaled or failed.
     fn complete(&mut self, completion: &SendCompletion);
 
-    /// Does the local work of `slot`; a failure is one of the send queue.
+    /// Does the local work of `slot`.
+    ///
+    /// # Errors
+    ///
+    /// The status with which the request fails, and the send queue with it.
     fn local(&mut self, slot: u32) -> Result<(), WcStatus>;
 
     /// The send queue has failed: the QP must go to the error state, one of an
@@ -128,6 +136,58 @@ enum State {
 }
 
 /// The requester of a QP. See the module's documentation.
+///
+/// # Examples
+///
+/// A SEND of 8 bytes, from the work request to its completion:
+///
+/// ```
+/// use roce::requester::{Requester, RequesterConfig, RequesterEnv, SendCompletion, SendWr, Wqe};
+/// use roce::status::{Fault, WcStatus};
+/// use roce::wire::Packet;
+///
+/// #[derive(Default)]
+/// struct Env(Vec<SendCompletion>);
+///
+/// impl RequesterEnv for Env {
+///     fn complete(&mut self, completion: &SendCompletion) {
+///         self.0.push(*completion);
+///     }
+///     // ...
+/// #   fn scatter(&mut self, _: u32, _: u32, _: &[u8]) -> Result<(), Fault> {
+/// #       Ok(())
+/// #   }
+/// #   fn local(&mut self, _: u32) -> Result<(), WcStatus> {
+/// #       Ok(())
+/// #   }
+/// #   fn fatal(&mut self) {}
+/// #   fn sq_drained(&mut self) {}
+/// }
+///
+/// let mut env = Env::default();
+/// let mut requester = Requester::new(vec![Wqe::default(); 16]);
+/// requester.configure(&RequesterConfig {
+///     dest_qpn: 17,
+///     pkey: 0xffff,
+///     ..RequesterConfig::default()
+/// });
+/// let wr = SendWr { wr_id: 1, length: 8, ..SendWr::default() };
+/// let slot = requester.push(wr).expect("16 slots are free");
+///
+/// // To send: these headers, then 8 bytes from the gather list of the slot.
+/// let now = 0;
+/// let packet = requester.poll_transmit(now, &mut env).expect("one packet is due");
+/// let payload = packet.payload.expect("it has a payload");
+/// assert_eq!((payload.slot, payload.offset, payload.len), (slot, 0, 8));
+/// assert!(requester.poll_transmit(now, &mut env).is_none());
+///
+/// // The responder acknowledges it: a BTH and an AETH.
+/// let ack = [0x11, 0, 0xff, 0xff, 0, 0, 0, 3, 0, 0, 0, 0, 0x1f, 0, 0, 1];
+/// let ack = Packet::parse(&ack).expect("it is a packet");
+/// requester.handle_response(&ack, now, &mut env);
+/// assert_eq!(env.0[0].wr_id, 1);
+/// assert_eq!(env.0[0].status, WcStatus::Success);
+/// ```
 pub struct Requester<Q> {
     queue: Q,
     state: State,
@@ -271,6 +331,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Queues a work request; returns its slot, below the queue's length.
     ///
     /// What is wrong with it shows as its completion status, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueFull`] when no slot is free.
     #[inline]
     pub fn push(&mut self, wr: SendWr) -> Result<u32, QueueFull> {
         if self.count >= self.capacity() {

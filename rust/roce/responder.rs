@@ -98,6 +98,80 @@ enum Message {
 }
 
 /// The responder of a QP. See the module's documentation.
+///
+/// # Examples
+///
+/// A SEND of 8 bytes arrives in a receive and is acknowledged:
+///
+/// ```
+/// use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, ResponderEnv};
+/// # use roce::responder::{AtomicOp, CompletionLost, Flush, QpEvent, RecvCompletion};
+/// # use roce::responder::{RemoteAccess, ScatterError};
+/// # use roce::status::Fault;
+/// use roce::wire::{HeaderBuf, Packet};
+///
+/// #[derive(Default)]
+/// struct Env {
+///     memory: [u8; 8],
+///     sent: Vec<HeaderBuf>,
+/// }
+///
+/// impl ResponderEnv for Env {
+///     fn take_receive(&mut self, _srqn: Option<u32>) -> Result<(), ReceiveError> {
+///         Ok(()) // One is always posted.
+///     }
+///     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+///         let room = self.memory.get_mut(offset as usize..).ok_or(ScatterError::TooLong)?;
+///         room.get_mut(..data.len()).ok_or(ScatterError::TooLong)?.copy_from_slice(data);
+///         Ok(())
+///     }
+///     fn reply(&mut self, header: &HeaderBuf) {
+///         self.sent.push(*header);
+///     }
+///     // ...
+/// #   fn check_xrc(&mut self, _: u32) -> Result<(), ReceiveError> {
+/// #       Ok(())
+/// #   }
+/// #   fn complete_receive(&mut self, _: &RecvCompletion) -> Result<(), CompletionLost> {
+/// #       Ok(())
+/// #   }
+/// #   fn check_remote(&mut self, _: &RemoteAccess) -> Result<(), Fault> {
+/// #       Ok(())
+/// #   }
+/// #   fn remote_write(&mut self, _: Option<u32>, _: u32, _: u64, _: &[u8]) -> Result<(), Fault> {
+/// #       Ok(())
+/// #   }
+/// #   fn atomic(&mut self, _: Option<u32>, _: u32, _: u64, _: AtomicOp) -> Result<u64, Fault> {
+/// #       Ok(0)
+/// #   }
+/// #   fn flush(&mut self, _: Option<u32>, _: &Flush) -> Result<(), Fault> {
+/// #       Ok(())
+/// #   }
+/// #   fn invalidate(&mut self, _: u32) -> Result<(), Fault> {
+/// #       Ok(())
+/// #   }
+/// #   fn event(&mut self, _: QpEvent) {}
+/// #   fn fatal(&mut self) {}
+/// }
+///
+/// let mut env = Env::default();
+/// let mut responder = Responder::new(vec![Resource::default(); 4]);
+/// responder.configure(&ResponderConfig {
+///     dest_qpn: 3,
+///     pkey: 0xffff,
+///     ..ResponderConfig::default()
+/// });
+///
+/// // SEND Only that asks for an ACK: a BTH and the payload.
+/// let now = 0;
+/// let send = *b"\x04\0\xff\xff\0\0\0\x11\x80\0\0\0a packet";
+/// let send = Packet::parse(&send).expect("it is a packet");
+/// responder.handle_request(&send, now, &mut env);
+/// responder.end_of_run(&mut env);
+/// assert_eq!(&env.memory, b"a packet");
+/// let ack = Packet::parse(env.sent[0].as_slice()).expect("it is a packet");
+/// assert_eq!(ack.bth.opcode, 0x11);
+/// ```
 pub struct Responder<R> {
     resources: R,
     state: State,

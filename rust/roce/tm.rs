@@ -68,6 +68,10 @@ where
     /// Appends a tag: it takes messages whose tag, seen through `mask`, is `tag`.
     /// `handle` names it until it leaves the list; its lower bits
     /// ([`list::index_of`]) are the entry that it takes.
+    ///
+    /// # Errors
+    ///
+    /// [`AddError`]; the list is as it was.
     pub fn add(&mut self, handle: u32, tag: u64, mask: u64) -> Result<(), AddError> {
         self.list.add(handle, tag, mask)?;
         self.waiting = self.waiting.saturating_add(1);
@@ -83,8 +87,11 @@ where
         Some(index)
     }
 
-    /// Software has handled `count` unexpected messages (modulo 2^32). Refused,
-    /// without effect, when there have not been so many.
+    /// Software has handled `count` unexpected messages (modulo 2^32).
+    ///
+    /// # Errors
+    ///
+    /// [`WrongCount`], without effect, when there have not been so many.
     pub fn sync(&mut self, count: u32) -> Result<(), WrongCount> {
         self.phase.report(count)?;
         self.advance();

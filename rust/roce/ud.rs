@@ -107,6 +107,10 @@ pub struct UdMessage<'a> {
 }
 
 /// Checks `packet` against the queue key and the partition of a UD QP.
+///
+/// # Errors
+///
+/// [`UdError`]; the packet is to be dropped.
 #[inline]
 pub fn receive<'a>(packet: &Packet<'a>, qkey: u32, pkey: u16) -> Result<UdMessage<'a>, UdError> {
     let Some(deth) = packet.deth else {

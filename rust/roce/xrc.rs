@@ -24,9 +24,12 @@ pub enum Found {
     Domain(u64),
 }
 
-/// Checks that what lies under an SRQ number belongs to the XRC domain of the
-/// target QP. Both ways to fail end the connection; they are told apart for
-/// whoever reads the log.
+/// Checks that what lies under an SRQ number belongs to the XRC domain of the target QP.
+///
+/// # Errors
+///
+/// [`ReceiveError::InvalidSrq`] or [`ReceiveError::WrongDomain`]. Both end the connection; they are
+/// told apart for whoever reads the log.
 #[inline]
 pub const fn check_domain(found: Found, own_domain: u64) -> Result<(), ReceiveError> {
     match found {

@@ -82,6 +82,10 @@ pub struct OnDemand(Arc<Inner>);
 impl OnDemand {
     /// `length` bytes at `start` of the current process, which need not be there yet; to be written if
     /// `writable`. A range that is longer than the address space covers all of it. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` without an address space; `ENOMEM`.
     pub fn new(start: u64, length: u64, writable: bool) -> Result<Self> {
         // SAFETY: Process context.
         let space = NonNull::new(unsafe { bindings::xrdma_mm_grab() }).ok_or(EINVAL)?;
@@ -92,6 +96,10 @@ impl OnDemand {
 
     /// The same range of the same process once more, to be written if `writable`: the end of one is not
     /// that of the other. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub fn again(&self, writable: bool) -> Result<Self> {
         Self::of(self.0.space.clone(), self.0.start, self.0.length, writable)
     }
@@ -132,6 +140,11 @@ impl OnDemand {
     /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Sleeps; where that is not
     /// possible it is a fault: of the caller, or of who has put such memory behind a key while the key
     /// was in use.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] outside the range, without the right to write, where sleeping is not possible,
+    /// after [`revoke`](Self::revoke), and when the pages cannot be had; that of `f`.
     pub fn with<R>(
         &self,
         offset: u64,

@@ -49,6 +49,10 @@ impl Memory {
     /// is a fault. Any context but where the memory sleeps.
     ///
     /// Whoever calls this has found that pinned memory [may persist](Self::may_persist).
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the memory is not known to be persistent.
     pub fn write_back(&self, off: u64, len: usize) -> Result<(), Fault> {
         match self {
             Memory::User(umem) => umem.region().write_back(off, len),

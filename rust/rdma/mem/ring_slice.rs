@@ -27,7 +27,11 @@ pub struct RingSlice {
 }
 
 impl RingSlice {
-    /// `length` bytes at `offset` of `mem`; `EINVAL` when they are not inside.
+    /// `length` bytes at `offset` of `mem`.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when they are not inside.
     pub fn new(mem: Arc<RingMem>, offset: u64, length: u64) -> Result<Self> {
         let end = offset.checked_add(length).ok_or(EINVAL)?;
         if end > mem.len() as u64 {

@@ -56,7 +56,11 @@ impl Backlog {
         })
     }
 
-    /// Appends a packet, or gives it back when the queue is full. Any context.
+    /// Appends a packet. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The packet, when the queue is full.
     #[inline]
     pub fn push(&self, skb: RxSkb) -> Result<(), RxSkb> {
         // SAFETY: The queue and its count are valid as long as `self`, and it takes the packet over if

@@ -35,6 +35,38 @@ use crate::bindings;
 ///
 /// Look-ups are possible in any context, interrupts included, and take no lock. Changes take a
 /// spinlock with interrupts off.
+///
+/// # Examples
+///
+/// ```ignore
+/// use core::sync::atomic::{AtomicU64, Ordering};
+/// use kernel::prelude::*;
+/// use rdma::rcu::{Ref, Table, GFP_ACCOUNT};
+///
+/// struct Session {
+///     bytes: AtomicU64,
+/// }
+///
+/// /// Process context. The number is taken first; look-ups find it when the session is complete.
+/// fn open(sessions: &Table<Session>) -> Result<u32> {
+///     let number = sessions.reserve()?;
+///     let id = number.id();
+///     let bytes = AtomicU64::new(0);
+///     number.publish(Ref::new(Session { bytes }, GFP_ACCOUNT)?);
+///     Ok(id)
+/// }
+///
+/// /// Any context. Whether there is such a session.
+/// fn count(sessions: &Table<Session>, id: u32, bytes: u64) -> bool {
+///     let found = sessions.with(id, |session| session.bytes.fetch_add(bytes, Ordering::Relaxed));
+///     found.is_some()
+/// }
+///
+/// /// Any context. The session is dropped a grace period after its last reference.
+/// fn close(sessions: &Table<Session>, id: u32) {
+///     drop(sessions.remove(id));
+/// }
+/// ```
 #[pin_data(PinnedDrop)]
 pub struct Table<T: Send + Sync + 'static> {
     #[pin]

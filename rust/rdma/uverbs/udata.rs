@@ -55,13 +55,20 @@ impl Payload<'_> {
 
     /// Reads the request.
     ///
-    /// What user space sent beyond `T` must be zero (`EOPNOTSUPP`); less than `T` is `EINVAL`.
+    /// # Errors
+    ///
+    /// `EINVAL` when user space has sent less than `T`, `EOPNOTSUPP` when what it has sent beyond
+    /// `T` is not zero, `EFAULT`.
     pub fn read<T: FromBytes>(&mut self) -> Result<T> {
         self.read_at_least(size_of::<T>())
     }
 
     /// Reads the request, of which user space that is older than the structure may send only the
     /// first `min` bytes; the rest reads as zero.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), for `min` bytes.
     pub fn read_at_least<T: FromBytes>(&mut self, min: usize) -> Result<T> {
         let mut value = T::new_zeroed();
         // SAFETY: `value` is `size_of::<T>()` writable bytes, of which every pattern is valid;
@@ -78,6 +85,10 @@ impl Payload<'_> {
     }
 
     /// Writes the response, cut to what user space made room for; further room is zeroed.
+    ///
+    /// # Errors
+    ///
+    /// `EFAULT`.
     pub fn write<T: IntoBytes + Immutable>(&mut self, value: &T) -> Result {
         let bytes = value.as_bytes();
         // SAFETY: `bytes` is initialised memory of that length; `raw` is valid by the invariant
@@ -121,7 +132,11 @@ impl<P: Provider> Udata<'_, P> {
         })
     }
 
-    /// The user context that the command runs in; `EINVAL` when there is none.
+    /// The user context that the command runs in.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when there is none.
     pub fn ucontext(&self) -> Result<&UContext<P>> {
         let raw: *const bindings::ib_udata = &*self.payload.raw;
         // SAFETY: By the invariant of `Payload` the helper finds the bundle around it.

@@ -152,26 +152,49 @@ pub enum QpEvent {
 pub trait ResponderEnv {
     /// Takes a receive work request (of XRC SRQ `srqn`) and makes it the
     /// current one. There is no current one at that moment.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no receive: each variant of [`ReceiveError`] has an answer of its own.
     fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError>;
 
     /// XRC requests that take no receive: whether `srqn` is an XRC SRQ of the
     /// domain. Only what is wrong with the number counts.
+    ///
+    /// # Errors
+    ///
+    /// [`ReceiveError::InvalidSrq`] or [`ReceiveError::WrongDomain`]; the request is refused.
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError>;
 
     /// Places `data` at byte `offset` of the current receive.
+    ///
+    /// # Errors
+    ///
+    /// [`ScatterError`]; the request is refused.
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError>;
 
-    /// The current receive has ended; there is none afterwards. Unless that
-    /// fails, which only the completion of a success does: then the receive is
-    /// still the current one.
+    /// The current receive has ended; there is none afterwards, unless that fails.
+    ///
+    /// # Errors
+    ///
+    /// [`CompletionLost`] when the completion queue has overflowed. Only the completion of a
+    /// success fails so, and then the receive is still the current one.
     fn complete_receive(&mut self, completion: &RecvCompletion) -> Result<(), CompletionLost>;
 
     /// Whether the range may be accessed. Asked once a message, at its start;
     /// never for ranges of length 0.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the key does not admit it; the request is refused.
     fn check_remote(&mut self, access: &RemoteAccess) -> Result<(), Fault>;
 
     /// Writes `data` (part of a range that was checked: check again, keys can
     /// go at any time).
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the key does not admit it; the request is refused.
     fn remote_write(
         &mut self,
         srqn: Option<u32>,
@@ -182,13 +205,26 @@ pub trait ResponderEnv {
 
     /// Checks and executes an atomic at `va`, a multiple of eight; returns what
     /// the memory held.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the key does not admit it; the request is refused.
     fn atomic(&mut self, srqn: Option<u32>, rkey: u32, va: u64, op: AtomicOp)
         -> Result<u64, Fault>;
 
     /// Checks and executes a FLUSH.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the key does not admit it, or the data cannot be flushed; the request is
+    /// refused.
     fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), Fault>;
 
     /// Invalidates a key of ours on behalf of the remote side.
+    ///
+    /// # Errors
+    ///
+    /// [`Fault`] when the key does not admit it; the request is refused.
     fn invalidate(&mut self, rkey: u32) -> Result<(), Fault>;
 
     /// Sends a packet that consists of `header` only.

@@ -52,8 +52,11 @@ pub enum LocalOutcome {
 }
 
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
-    /// Checks a message and says what to do; [`Responder::local_finish`] must
-    /// follow if it is `Ok`. An error is for the requester's `local_done`.
+    /// Checks a message and says what to do; [`Responder::local_finish`] must follow if it is `Ok`.
+    ///
+    /// # Errors
+    ///
+    /// What the requester is to be told by `local_done`.
     pub fn local_request<E: ResponderEnv>(
         &mut self,
         message: &LocalMessage,
@@ -192,7 +195,10 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// The caller has done what the plan asked for, or not: ends the message.
-    /// An error is for the requester's `local_done`.
+    ///
+    /// # Errors
+    ///
+    /// What the requester is to be told by `local_done`.
     pub fn local_finish<E: ResponderEnv>(
         &mut self,
         message: &LocalMessage,

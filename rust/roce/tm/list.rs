@@ -131,6 +131,10 @@ where
     }
 
     /// Appends a tag.
+    ///
+    /// # Errors
+    ///
+    /// [`AddError`]; the list is as it was.
     pub fn add(&mut self, handle: u32, tag: u64, mask: u64) -> Result<(), AddError> {
         let index = index_of(handle);
         match self.entries.get(index as usize) {

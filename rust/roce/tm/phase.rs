@@ -27,6 +27,10 @@ impl Phase {
 
     /// Software has handled `count` of them. It may say less than before, which
     /// delays nobody but itself.
+    ///
+    /// # Errors
+    ///
+    /// [`WrongCount`], without effect, when there have not been so many.
     pub fn report(&mut self, count: u32) -> Result<(), WrongCount> {
         if !self.has_been(count) {
             return Err(WrongCount);

@@ -54,6 +54,10 @@ pub struct Packet<'a> {
 impl<'a> Packet<'a> {
     /// Cuts up `bytes`: a UDP payload without its invariant CRC
     /// (see [`split_icrc`]). Any bytes are welcome.
+    ///
+    /// # Errors
+    ///
+    /// [`ParseError`]; the packet is to be dropped.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
         let mut rest = bytes;
