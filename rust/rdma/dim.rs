@@ -28,7 +28,7 @@ pub struct Level {
     pub period: u16,
 }
 
-/// The levels of [`bindings::rdma_dim`], which knows their number: those of ib_core (`rdma_dim_prof` of
+/// The levels of `rdma_dim()`, which knows their number: those of ib_core (`rdma_dim_prof` of
 /// `drivers/infiniband/core/cq.c`).
 const LEVELS: [Level; bindings::RDMA_DIM_PARAMS_NUM_PROFILES as usize] = {
     const fn level(count: u16, period: u16) -> Level {

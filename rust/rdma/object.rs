@@ -46,7 +46,7 @@ macro_rules! object {
             ///
             /// `ib` must be an object of a device of provider `P` whose create operation
             /// succeeded and whose destroy operation has not ended for all of `'a`.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every kind of object needs it")]
             pub(crate) unsafe fn from_raw<'a>(ib: *mut $crate::bindings::$raw) -> &'a Self {
                 // CAST: `ib` is the first field of a `repr(C)` structure.
                 // SAFETY: Valid and initialised by contract.
@@ -59,7 +59,7 @@ macro_rules! object {
             ///
             /// `ib` must be the object that ib_core passed to the create operation of provider
             /// `P`, not initialised yet, and nobody else may use it meanwhile.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every kind of object needs it")]
             pub(crate) unsafe fn place(
                 ib: *mut $crate::bindings::$raw,
                 $($field: $type,)*
@@ -80,7 +80,7 @@ macro_rules! object {
             ///
             /// `ib` must have been given to [`Self::place`]; no reference to the object may be
             /// left, and none may be made afterwards.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every kind of object needs it")]
             pub(crate) unsafe fn unplace(ib: *mut $crate::bindings::$raw) {
                 let this = ib.cast::<Self>();
                 // SAFETY: Placed, and not used any more (contract).
@@ -91,7 +91,7 @@ macro_rules! object {
             }
 
             /// The C object.
-            #[allow(dead_code)]
+            #[allow(dead_code, reason = "not every kind of object needs it")]
             pub(crate) fn as_raw(&self) -> *mut $crate::bindings::$raw {
                 self.ib.get()
             }

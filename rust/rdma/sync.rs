@@ -34,7 +34,7 @@ pub struct NoSoftirq {
 impl NoSoftirq {
     /// From now on. Process context or softirq, with interrupts on.
     #[inline]
-    #[allow(clippy::new_without_default)]
+    #[expect(clippy::new_without_default, reason = "it has an effect")]
     pub fn new() -> Self {
         // SAFETY: Undone by the drop, on the same CPU: the value cannot go to another thread, and this
         // one stays where it is.
@@ -140,7 +140,7 @@ unsafe impl Backend for IrqBackend {
     }
 }
 
-/// A pin-initialiser of a [`SpinLockBh`](crate::sync::SpinLockBh), with a lock class of its own for
+/// A pin-initialiser of a [`SpinLockBh`], with a lock class of its own for
 /// each place where it is written. `new_spinlock_bh!(value, "name")`.
 #[macro_export]
 macro_rules! new_spinlock_bh {
@@ -150,7 +150,7 @@ macro_rules! new_spinlock_bh {
     };
 }
 
-/// A pin-initialiser of a [`SpinLockIrq`](crate::sync::SpinLockIrq), with a lock class of its own for
+/// A pin-initialiser of a [`SpinLockIrq`], with a lock class of its own for
 /// each place where it is written. `new_spinlock_irq!(value, "name")`.
 #[macro_export]
 macro_rules! new_spinlock_irq {

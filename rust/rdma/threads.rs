@@ -132,7 +132,7 @@ const _: () = {
 };
 
 /// The objects of a provider, whose data are `Send + Sync`.
-#[allow(dead_code)]
+#[expect(dead_code, reason = "compiling it is the test")]
 const fn objects<P: Provider, L: LinkOps<P>>() {
     both::<Ah<P>>();
     both::<Cq<P>>();

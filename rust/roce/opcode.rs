@@ -19,7 +19,7 @@ pub enum Transport {
 }
 
 /// What a packet does: the lower 5 bits of an operation code.
-#[allow(missing_docs)] // The names are IBTA's.
+#[expect(missing_docs, reason = "the names are those of IBTA")]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operation {
     SendFirst = 0x00,

@@ -36,7 +36,7 @@ unsafe impl<T: Send + Sync> Sync for Global<T> {}
 
 impl<T> Global<T> {
     /// An empty one, for a `static`.
-    #[allow(clippy::new_without_default)]
+    #[expect(clippy::new_without_default, reason = "it is for statics only")]
     pub const fn new() -> Self {
         Self {
             state: AtomicU8::new(EMPTY),

@@ -74,7 +74,7 @@ impl<T: Send + Sync> Ref<T> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`; `ENODEV` before [`work::Services`](crate::work::Services) are started.
+    /// `ENOMEM`; `ENODEV` before [`work::Services`] are started.
     pub fn new(value: T, flags: Flags) -> Result<Self> {
         let place = move |slot: *mut T| -> Result {
             // SAFETY: The caller of a closure initialiser gives memory that is valid for writes.

@@ -8,7 +8,7 @@
 //! atomic operation per step.
 
 #[path = "../owner/word.rs"]
-#[allow(dead_code)]
+#[expect(dead_code, reason = "the model does not need all of it")]
 mod word;
 
 use std::collections::HashSet;

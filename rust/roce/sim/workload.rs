@@ -123,7 +123,7 @@ impl Workload {
         (len as u32).min(WRITE_LEN as u32 / 2)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments)]
     fn add(
         &mut self,
         rng: &mut Rng,

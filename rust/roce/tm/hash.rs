@@ -52,7 +52,6 @@ mod tests {
     use std::hash::Hasher;
 
     #[test]
-    #[allow(deprecated)]
     fn is_siphash() {
         // The standard library's default hasher is SipHash-1-3 with a zero key.
         for (a, b) in [(0, 0), (1, 2), (u64::MAX, 0x0123_4567_89ab_cdef)] {

@@ -4,7 +4,7 @@
 //! Sizes and offsets are asserted below, and the tests compile the header and
 //! compare.
 
-#![allow(missing_docs, dead_code)]
+#![expect(dead_code, reason = "the mirror is whole")]
 
 use core::mem::{offset_of, size_of};
 

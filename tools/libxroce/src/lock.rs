@@ -84,7 +84,7 @@ impl<T> Locked<T> {
     ///
     /// The caller must hold the lock through [`Self::hold`] and must let the
     /// reference go before it asks for another.
-    #[allow(clippy::mut_from_ref)]
+    #[expect(clippy::mut_from_ref, reason = "the lock is what makes it exclusive")]
     pub unsafe fn held(&self) -> &mut T {
         // SAFETY: the caller holds the lock, so nobody else has a reference.
         unsafe { &mut *self.value.get() }

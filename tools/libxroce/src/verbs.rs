@@ -6,8 +6,6 @@
 //! The definitions are this library's own. `<infiniband/verbs.h>` and the system's manual pages say
 //! what the members mean. Sizes and offsets are asserted.
 
-#![allow(missing_docs)]
-
 pub mod attr;
 pub mod cmd;
 pub mod cq_ex;

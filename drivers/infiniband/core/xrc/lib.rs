@@ -17,8 +17,6 @@
 //! - `rcv_qp.rs`: targets that processes know only by their number;
 //! - `views.rs`: the recipients of a target's events.
 
-#![allow(unreachable_pub)]
-
 const __LOG_PREFIX: &[u8] = b"xroce\0";
 
 mod domain;

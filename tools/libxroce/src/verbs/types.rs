@@ -18,8 +18,8 @@ const MUTEX_WORDS: usize = 6;
 const MUTEX_WORDS: usize = 5;
 
 /// Bytes by which members behind one mutex move on this architecture. Used by
-/// assertions only, which older compilers do not count.
-#[allow(dead_code)]
+/// assertions only.
+#[allow(dead_code, reason = "older compilers do not count assertions")]
 pub const MUTEX_EXTRA: usize = size_of::<PthreadMutex>() - 40;
 
 #[repr(C)]

@@ -20,8 +20,6 @@
 //!
 //! Completion events leave through the completion vectors of crate `rdma`.
 
-#![allow(unreachable_pub)]
-
 const __LOG_PREFIX: &[u8] = b"xroce\0";
 
 pub mod abi;

@@ -563,7 +563,7 @@ fn write_atomic(io: &SendIo, qp: &WireQp, slot: u32, to: &End<'_>) -> Result<(),
         .map_err(|_| CopyFault::Destination)
 }
 
-/// Copies inline data of work request `slot`, as [`copy`].
+/// Copies inline data of work request `slot`, as [`copy()`].
 fn copy_inline(
     io: &SendIo,
     slot: u32,

@@ -2,8 +2,6 @@
 
 //! Imports that nearly every file of the device uses, in both of its crates.
 
-#![allow(unused_imports)]
-
 pub use crate::{
     abi,
     counters::Counter,

@@ -217,7 +217,7 @@ impl WireSrq {
         }
     }
 
-    /// Takes the oldest receive. `sges` has room for [`limits::MAX_SGE`] elements. Any context; raises
+    /// Takes the oldest receive. `sges` has room for [`MAX_SGE`](crate::limits::MAX_SGE) elements. Any context; raises
     /// the limit event when that is due.
     pub(crate) fn take(&self, head: &mut RecvHead, sges: &mut [Sge]) -> Result<(), Taken> {
         match self.dead.load(Relaxed) {
