@@ -370,7 +370,12 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     ) -> Result<(), Refused> {
         match self.receive {
             // Kept from a message that broke off.
-            Some(of) if of == srqn => return Ok(()),
+            Some(of) if of == srqn => {
+                return match env.can_complete() {
+                    true => Ok(()),
+                    false => Err(self.broken()),
+                };
+            }
             Some(_) => {
                 self.drop_receive(WcStatus::WrFlushErr, env);
             }

@@ -55,7 +55,8 @@ static struct ibv_qp_attr good(void)
 	return (struct ibv_qp_attr){
 		.port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .qkey = 0x1234,
 		.path_mtu = IBV_MTU_1024, .dest_qp_num = 0x77, .rq_psn = 1, .sq_psn = 1,
-		.max_dest_rd_atomic = 4, .max_rd_atomic = 4, .min_rnr_timer = 1, .timeout = 14,
+		/* The connection manager passes on what the peer offers: 128 with rxe. */
+		.max_dest_rd_atomic = 4, .max_rd_atomic = 128, .min_rnr_timer = 1, .timeout = 14,
 		.retry_cnt = 7, .rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = 1,
 			     .grh = { .dgid = b.gid, .sgid_index = a.gid_index, .hop_limit = 16 } },

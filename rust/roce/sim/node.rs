@@ -161,6 +161,10 @@ impl ResponderEnv for RecvSide {
         Ok(())
     }
 
+    fn can_complete(&mut self) -> bool {
+        !self.trouble.overrun
+    }
+
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
         self.queue(Some(srqn)).ok_or(ReceiveError::InvalidSrq)?;
         if self.trouble.domain {

@@ -21,6 +21,7 @@ from ktap import case, expect, expect_eq
 from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
 from pyverbs.mr import MR
 from pyverbs.pd import PD
+from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
 from verbs import (ACC, ALL, QP, QPS, QPT, WCS, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge,
                    status_name)
 from wire import (ACK, ATOMIC_ACK, FETCH_ADD, NAK_ACCESS, NAK_INVALID, NAK_PSN, RC, READ, READ_RESPONSE_ONLY,
@@ -158,11 +159,13 @@ GRH = 40
 class Datagrams:
     """A UD queue pair of x1, and memory."""
 
-    def __init__(self):
+    def __init__(self, shared=False):
         self.node = verbs.Node('x1')
         self.mr = self.node.mr(4096)
+        self.srq = SRQ(self.node.pd, SrqInitAttr(SrqAttr(max_wr=8))) if shared else None
         cap = QPCap(max_send_wr=1, max_recv_wr=8, max_send_sge=1, max_recv_sge=1)
-        self.qp = QP(self.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_UD, scq=self.node.cq, rcq=self.node.cq, cap=cap))
+        self.qp = QP(self.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_UD, scq=self.node.cq, rcq=self.node.cq, cap=cap,
+                                              srq=self.srq))
         attr = QPAttr(port_num=1)
         attr.qkey = QKEY
         self.qp.to_rts(attr)
@@ -177,7 +180,7 @@ class Datagrams:
 
     def post(self, room=4096):
         """A receive for so many bytes, headers included."""
-        self.qp.post_recv(recv_wr([sge(self.mr, room)]))
+        (self.srq or self.qp).post_recv(recv_wr([sge(self.mr, room)]))
 
     def got(self, data, status=WCS.IBV_WC_SUCCESS):
         """Exactly one receive has completed."""
@@ -265,6 +268,18 @@ class Counted:
             ktap.wait_for(f'{"+".join(self.names)} +{self.count}', 10,
                           lambda: self.value() - self.before >= self.count)
             expect_eq(self.value() - self.before, self.count, '+'.join(self.names))
+
+
+def in_time(fn):
+    """A case that counts only if those who wait for memory wait until it is over, which fn returns: on a
+    slow machine it may take some attempts."""
+    def attempts():
+        for _ in range(5):
+            if fn():
+                return
+        raise AssertionError('nobody waited long enough')
+    ktap.add(fn.__name__, attempts, debug=False)
+    return fn
 
 
 def both(fn):
@@ -736,6 +751,20 @@ def datagram_beyond_receive():
 
 
 @case
+def datagram_beyond_shared_receive():
+    """Its receive goes back to the user with an error, since others may need it; the queue pair goes on."""
+    d = Datagrams(shared=True)
+    d.post(GRH + 100)
+    with Counted(1, 'rcvd_dropped'):
+        d.send(b'x' * 104)
+    d.got(b'', WCS.IBV_WC_LOC_LEN_ERR)
+    expect_eq(d.node.events(), [], 'events')
+    d.post()
+    d.alive()
+    d.close()
+
+
+@case
 def datagram_with_bad_receive_key():
     """A fault of the receiver's own: its queue pair ends, and the completion says why."""
     d = Datagrams()
@@ -785,7 +814,7 @@ LARGE = 4096
 TRUESIZE = 8192
 
 
-@case
+@in_time
 def backlog_bytes():
     """Packets that wait for a busy queue pair take 8 MiB at most, though 1024 may wait."""
     jumbo(9000)
@@ -794,13 +823,15 @@ def backlog_bytes():
     before = net.counters('x1')['rcvd_dropped']
     d.flood(1200)
     accepted = 1200 - (net.counters('x1')['rcvd_dropped'] - before)
-    expect(d.is_busy(), 'busy all the time')
-    expect((8 << 20) // (TRUESIZE + 1024) <= accepted < 1024, f'{accepted} accepted')
+    was_busy = d.is_busy()
     d.close()
     jumbo(1500)
+    if was_busy:
+        expect((8 << 20) // (TRUESIZE + 1024) <= accepted < 1024, f'{accepted} accepted')
+    return was_busy
 
 
-@case
+@in_time
 def backlog_share():
     """A process whose queue pairs are flooded, all busy, leaves room to another: it gets no more than
     half of what waiting packets may take, a sixty-fourth of the memory."""
@@ -829,14 +860,20 @@ def backlog_share():
         victim.flood(1000, qpn)
     dropped = net.counters('x1')['rcvd_dropped'] - before
     accepted = (queues * 1000 - dropped) * TRUESIZE
-    with Counted(0, 'rcvd_dropped'):
-        victim.flood(100)
-    expect(victim.is_busy(), 'busy all the time')
+    before = net.counters('x1')['rcvd_dropped']
+    victim.flood(100)
+    dropped = net.counters('x1')['rcvd_dropped'] - before
+    was_busy = victim.is_busy()
     os.write(to_child[1], b'x')
-    expect_eq(os.waitpid(child, 0)[1], 0, 'the flooded were busy all the time')
-    expect(accepted <= limit // 2 + queues * (TRUESIZE + 1024), f'{accepted} bytes accepted, limit {limit}')
+    was_busy = os.waitpid(child, 0)[1] == 0 and was_busy
+    for fd in (*to_child, *from_child):
+        os.close(fd)
     victim.close()
     jumbo(1500)
+    if was_busy:
+        expect_eq(dropped, 0, 'packets of the other that were dropped')
+        expect(accepted <= limit // 2 + queues * (TRUESIZE + 1024), f'{accepted} bytes accepted, limit {limit}')
+    return was_busy
 
 
 # End, no operation, router alert.
@@ -889,9 +926,13 @@ def extension_headers():
     d.close()
 
 
+# The connection manager passes on what the peer offers; rxe offers up to so many.
+OFFERED = 128
+
+
 @case
 def reads_outstanding():
-    """As many READs and atomics wait for an answer as the device says can be asked for, and one more cannot."""
+    """As many READs and atomics wait for an answer as the device says, however many the peer offers."""
     most = node.attr.max_qp_init_rd_atom
     cap = QPCap(max_send_wr=512, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
 
@@ -901,8 +942,8 @@ def reads_outstanding():
         attr.max_rd_atomic = outstanding
         qp.to_rts(attr)
         return qp
-    ktap.expect_errno(errno.EINVAL, 'one more', reader, most + 1)
-    qp, mr = reader(most), node.mr(64)
+    ktap.expect_errno(errno.EINVAL, 'too many', reader, OFFERED + 1)
+    qp, mr = reader(OFFERED), node.mr(64)
     link.answers(NOBODY)
     for _ in range(most + 40):
         wr = verbs.SendWR(num_sge=1, sg=[sge(mr, 8)], opcode=verbs.WR.IBV_WR_RDMA_READ)

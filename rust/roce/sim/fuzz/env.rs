@@ -123,6 +123,12 @@ impl ResponderEnv for Env<'_> {
         }
     }
 
+    fn can_complete(&mut self) -> bool {
+        assert!(self.current.is_some(), "no current receive");
+        self.trace.note(58);
+        self.refuses() & 0x1f != 15
+    }
+
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
         assert!(srqn >> 24 == 0);
         self.trace.note(41);

@@ -32,6 +32,7 @@ pub struct Opaque {
     pub local: fn(u32) -> Result<(), WcStatus>,
     pub notify: fn(),
     pub take: fn(Option<u32>) -> Result<(), ReceiveError>,
+    pub can_complete: fn() -> bool,
     pub check_xrc: fn(u32) -> Result<(), ReceiveError>,
     pub place: fn(u32, &[u8]) -> Result<(), ScatterError>,
     pub received: fn(&RecvCompletion) -> Result<(), CompletionLost>,
@@ -66,6 +67,9 @@ impl RequesterEnv for Opaque {
 impl ResponderEnv for Opaque {
     fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
         (self.take)(srqn)
+    }
+    fn can_complete(&mut self) -> bool {
+        (self.can_complete)()
     }
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
         (self.check_xrc)(srqn)

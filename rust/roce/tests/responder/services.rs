@@ -107,8 +107,14 @@ fn xrc_message_that_cannot_be_completed_comes_again() {
         }
         let last = last.srqn(SRQN).ask();
         p.env.trouble.overrun = true;
-        for _ in 0..2 {
-            p.expect(&last, psn, Syndrome::Rnr(2));
+        p.expect(&last, psn, Syndrome::Rnr(2));
+        // A whole message is refused before it is placed again.
+        if let (0xa4, Some((_, data))) = (last.opcode, &mut p.env.current) {
+            data.clear();
+        }
+        p.expect(&last, psn, Syndrome::Rnr(2));
+        if let (0xa4, Some((_, data))) = (last.opcode, &p.env.current) {
+            assert!(data.is_empty());
         }
         p.env.trouble.overrun = false;
         p.expect(&last, psn, ACK);

@@ -19,6 +19,9 @@ pub const MAX_INLINE: u32 = 512;
 pub const MAX_RD_ATOMIC: u8 = 16;
 /// READs and atomics that a QP may have outstanding at its peer: what crate `roce` keeps track of.
 pub const MAX_INIT_RD_ATOMIC: u8 = roce::requester::MAX_RD_ATOMIC;
+/// What `ibv_modify_qp` accepts for that number. The connection manager passes on what the peer offers,
+/// which for rxe is up to 128; the requester has no more than [`MAX_INIT_RD_ATOMIC`] outstanding.
+pub const MAX_OFFERED_RD_ATOMIC: u8 = 128;
 /// Completion queues.
 pub const MAX_CQ: u32 = 1 << 16;
 /// Completions of a queue.

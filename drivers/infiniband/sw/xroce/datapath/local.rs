@@ -188,7 +188,11 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
             (Some(peer), Some(held)) => {
                 advance(side, qp, peer, &mut held.recv, &mut transfer, now, until)
             }
-            _ => Step::Finished(Err(LocalError::Silent)),
+            _ => {
+                // The user of the peer may have given it another address during the message.
+                leave(&transfer, side, qp);
+                Step::Finished(Err(LocalError::Silent))
+            }
         };
         budget.spend(transfer.done.wrapping_sub(before));
         match step {
@@ -308,6 +312,24 @@ pub(crate) fn abandon(side: &mut SendSide, qp: &WireQp) -> bool {
     true
 }
 
+/// Ends `transfer` at a peer that does not answer any more: its responder must not wait for the rest.
+/// If somebody has the receive side of the peer, the responder is left as it is, and the sender's
+/// retries end the connection.
+fn leave(transfer: &Transfer, side: &SendSide, qp: &WireQp) {
+    if transfer.plan.is_none() {
+        return;
+    }
+    let Some(peer) = partner(side, qp) else {
+        return;
+    };
+    let softirq = NoSoftirq::new();
+    if let Some(mut recv) = peer.recv.try_lock() {
+        abandon_at(transfer, &peer, &mut recv);
+    }
+    drop(softirq);
+    kick_receive_of(&peer);
+}
+
 /// As [`abandon`], but waits. Process context.
 pub(crate) fn abandon_wait(side: &mut SendSide, qp: &WireQp) {
     let Some(transfer) = side.io.local.transfer.take() else {
@@ -391,6 +413,9 @@ fn advance(
     until: Until,
 ) -> Step {
     if !listens(peer, recv, side, qp) {
+        if transfer.plan.is_some() {
+            abandon_at(transfer, peer, recv);
+        }
         return Step::Finished(Err(LocalError::Silent));
     }
     let plan = match transfer.plan {

@@ -68,6 +68,8 @@ pub struct WireQp {
     pub(crate) peer_sleeps: Atomic<u32>,
     /// Not 0: messages are copied to a peer on this host, not sent in packets.
     pub(crate) copies: Atomic<u32>,
+    /// Not 0: nothing was outstanding at the peer when the send direction ended its last run.
+    pub(crate) unpaced: Atomic<u32>,
     /// Not 0: the peer told of congestion, and the receive direction has not looked yet.
     pub(crate) congested: Atomic<u32>,
     /// Number of its XRC domain (XRC_TGT).

@@ -109,7 +109,7 @@ struct Inner {
 #[pin_data]
 pub struct Tm {
     /// Where everything completes.
-    cq: Ref<WireCq>,
+    pub(crate) cq: Ref<WireCq>,
     /// Rings to mark dead when the queue goes.
     rings: [Arc<RingMem>; 2],
     #[pin]

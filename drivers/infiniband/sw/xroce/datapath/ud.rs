@@ -194,11 +194,16 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
             }
         }
     }
-    // IBTA has a datagram that is too long dropped without a word (C9-92; so do rxe and hfi1). Else whoever
-    // knows the Q_Key could end the queue pair, QP 1 above all.
+    // A datagram that is too long is dropped silently (IBTA C9-92; rxe and hfi1 do the same). Otherwise
+    // anybody who knows the Q_Key could end the queue pair, above all QP 1.
     let length = packet.payload_len().wrapping_add(GRH_LEN as u32);
     if length > access::total(io.current.list()) {
         qp.device.count(Counter::Dropped, 1);
+        // Other queue pairs need the receives of a shared queue, so the user gets this one back to post
+        // it again (as with rxe). The queue pair goes on.
+        if qp.srq.is_some() && io.finish(qp, failed(WcStatus::LocLenErr)).is_err() {
+            qp.fail();
+        }
         return;
     }
     let mut grh = [0u8; GRH_LEN];

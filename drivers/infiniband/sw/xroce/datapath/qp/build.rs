@@ -183,6 +183,7 @@ impl WireQp {
                 wire_pd: id.pd.cloned(),
                 peer_sleeps: Atomic::new(0),
                 copies: Atomic::new(0),
+                unpaced: Atomic::new(0),
                 congested: Atomic::new(0),
                 domain: id.domain,
                 sq_sig_all: id.sq_sig_all,

@@ -116,7 +116,10 @@ impl WireQp {
     /// is not held back a process can keep going for ever, and must not in softirq, which comes before
     /// everybody else's work.
     fn is_paced(&self) -> bool {
-        self.kind.is_reliable() && self.copies.load(Relaxed) == 0 && !self.state().is_error()
+        self.kind.is_reliable()
+            && self.copies.load(Relaxed) == 0
+            && self.unpaced.load(Relaxed) == 0
+            && !self.state().is_error()
     }
 
     /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when a

@@ -92,6 +92,7 @@ impl SendSide {
         self.path = Path::default();
         self.io.forget();
         qp.copies.store(0, Relaxed);
+        qp.unpaced.store(0, Relaxed);
     }
 
     /// One run: everything that can be done now, within a budget.
@@ -145,6 +146,11 @@ impl SendSide {
         };
         if let Some(deadline) = self.requester.next_deadline() {
             qp.timer.start_at(deadline);
+        }
+        // Requests that send no packet, such as BIND_MW, do not wait for the peer.
+        let unpaced = u32::from(!self.requester.in_flight());
+        if qp.unpaced.load(Relaxed) != unpaced {
+            qp.unpaced.store(unpaced, Relaxed);
         }
         if more {
             Run::Again

@@ -7,7 +7,7 @@ use crate::verbs::port::PORT;
 use crate::verbs::provider::Xroce;
 use datapath::ah;
 use datapath::limits::{
-    MAX_INIT_RD_ATOMIC,
+    MAX_OFFERED_RD_ATOMIC,
     MAX_RD_ATOMIC, //
 };
 use datapath::qp::QpKind;
@@ -108,7 +108,7 @@ fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
         || has(Mask::RETRY_CNT) && attr.retry_cnt > 7
         || has(Mask::RNR_RETRY) && attr.rnr_retry > 7
         || has(Mask::MIN_RNR_TIMER) && attr.min_rnr_timer > 31
-        || has(Mask::MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_INIT_RD_ATOMIC
+        || has(Mask::MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_OFFERED_RD_ATOMIC
         || has(Mask::MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > MAX_RD_ATOMIC
         || has(Mask::DEST_QPN) && attr.dest_qp_num > MASK_24
         || has(Mask::ACCESS_FLAGS) && attr.access & !supported != 0

@@ -59,6 +59,10 @@ impl ResponderEnv for RecvEnv<'_> {
         }
     }
 
+    fn can_complete(&mut self) -> bool {
+        self.io.current.can_complete(self.qp)
+    }
+
     fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
         with_srq(self.qp, srqn, |_| ())
     }

@@ -59,13 +59,26 @@ impl Current {
             // Its user has freed what `wr_id` stands for.
             return Ok(());
         }
-        let cq = self
-            .srq
+        self.cq(qp)
+            .map_or(Ok(()), |cq| cq.post_from(completion, qp.handle()))
+    }
+
+    /// Where its completion goes, unless it was matched by its tag.
+    fn cq<'a>(&'a self, qp: &'a WireQp) -> Option<&'a Ref<WireCq>> {
+        self.srq
             .as_ref()
             .or(qp.srq.as_ref())
             .and_then(|srq| srq.cq.as_ref())
-            .or(qp.recv_cq.as_ref());
-        cq.map_or(Ok(()), |cq| cq.post_from(completion, qp.handle()))
+            .or(qp.recv_cq.as_ref())
+    }
+
+    /// Whether its completion can be posted: the queue for it has not overflowed.
+    pub(super) fn can_complete(&self, qp: &WireQp) -> bool {
+        let cq = match (&self.tagged, qp.tags()) {
+            (Some(_), Some((_, tm))) => Some(&tm.cq),
+            _ => self.cq(qp),
+        };
+        cq.is_none_or(|cq| !cq.is_dead())
     }
 }
 
