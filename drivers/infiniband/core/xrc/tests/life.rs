@@ -8,7 +8,6 @@
 //! modelled here, with one step for each point at which the lock of the domain is taken.
 
 #[path = "../life.rs"]
-#[expect(dead_code, reason = "the model does not need all of it")]
 mod life;
 
 use life::{Life, Outcome};
