@@ -80,6 +80,10 @@ pub struct Domain<T: Target> {
 
 impl<T: Target> Domain<T> {
     /// Opens a domain that may have up to `max_targets` targets. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub fn new(max_targets: usize) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Domain {
@@ -103,8 +107,12 @@ impl<T: Target> Domain<T> {
         self.id
     }
 
-    /// Enters a new target, whose events go to `views`, with its first view. ENOMEM when the domain
-    /// has as many as it may, or the number is taken. Process context.
+    /// Enters a new target, whose events go to `views`, with its first view. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`, also when the domain has as many targets as it may, or the number is taken; `EINVAL`
+    /// when the domain is gone.
     pub fn insert(
         self: &Arc<Self>,
         qpn: u32,
@@ -128,6 +136,10 @@ impl<T: Target> Domain<T> {
     }
 
     /// As [`Domain::insert`], for a target that is made by number, with its first registration.
+    ///
+    /// # Errors
+    ///
+    /// As [`Domain::insert`].
     pub fn insert_by_number(
         self: &Arc<Self>,
         qpn: u32,
@@ -165,8 +177,12 @@ impl<T: Target> Domain<T> {
         Ok(())
     }
 
-    /// Opens an existing target by its number; EINVAL when the domain has none with it, as
-    /// `ibv_open_qp` has it, ENOMEM when too many have it open. Process context.
+    /// Opens an existing target by its number. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when the domain has none with this number, as `ibv_open_qp` has it; `ENOMEM`, also
+    /// when too many have it open.
     pub fn open(self: &Arc<Self>, qpn: u32, handle: QpHandle) -> Result<(T, View<T>)> {
         let mut inner = self.inner.lock();
         let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
@@ -185,8 +201,12 @@ impl<T: Target> Domain<T> {
         ))
     }
 
-    /// Registers a file for an existing target; EINVAL when the domain has none with that number,
-    /// EEXIST when the file is registered for it, ENOMEM when too many are. Process context.
+    /// Registers a file for an existing target. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when the domain has none with this number; `EEXIST` when the file is registered for
+    /// it; `ENOMEM`, also when too many are.
     pub fn register(self: &Arc<Self>, qpn: u32, events: FileEvents) -> Result<Registration<T>> {
         let mut inner = self.inner.lock();
         let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
@@ -198,14 +218,22 @@ impl<T: Target> Domain<T> {
         Ok(Registration::new(self.clone(), qpn, id))
     }
 
-    /// The handle of a file's registration for a target; EINVAL when there is none. Process context.
+    /// The handle of a file's registration for a target. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when there is none.
     pub fn registration(&self, qpn: u32, file: FileId) -> Result<u32> {
         let inner = self.inner.lock();
         let entry = inner.targets.get(&qpn).ok_or(EINVAL)?;
         entry.views.registration(file).ok_or(EINVAL)
     }
 
-    /// A target of the domain; EINVAL when it has none with that number. Process context.
+    /// A target of the domain. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL` when it has none with this number.
     pub fn target(&self, qpn: u32) -> Result<T> {
         let inner = self.inner.lock();
         let entry = inner.targets.get(&qpn).ok_or(EINVAL)?;

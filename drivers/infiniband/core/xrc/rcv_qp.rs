@@ -47,9 +47,13 @@ const TO_RTR: Mask = Mask::AV
     .union(Mask::RQ_PSN)
     .union(Mask::MIN_RNR_TIMER);
 
-/// Cuts the mask of a create call in two: for INIT, and for RTR. As in the proposal of 2007, note 4:
-/// all of the first kind, all of the second, `MAX_DEST_RD_ATOMIC` or not (0 then: only SENDs and
-/// WRITEs), and nothing else; EINVAL for any other mask.
+/// Cuts the mask of a create call in two: for INIT, and for RTR. As in the proposal of 2007, note
+/// 4: all of the first kind, all of the second, `MAX_DEST_RD_ATOMIC` or not (0 then: only SENDs and
+/// WRITEs), and nothing else.
+///
+/// # Errors
+///
+/// `EINVAL` for any other mask.
 pub fn create_masks(mask: Mask) -> Result<(Mask, Mask)> {
     let needed = TO_INIT | TO_RTR;
     let allowed = needed | Mask::MAX_DEST_RD_ATOMIC;
@@ -61,7 +65,11 @@ pub fn create_masks(mask: Mask) -> Result<(Mask, Mask)> {
 }
 
 /// The mask of a modify call: without what has no meaning for a target and uverbs leaves out of
-/// `ibv_modify_qp` as well. EINVAL for what no queue pair can be told after its creation.
+/// `ibv_modify_qp` as well.
+///
+/// # Errors
+///
+/// `EINVAL` for what no queue pair can be told after its creation.
 pub fn modify_mask(mask: Mask) -> Result<Mask> {
     if !Mask::STANDARD.contains(mask) || mask.contains(Mask::CAP) {
         return Err(EINVAL);

@@ -56,6 +56,10 @@ pub struct Listeners {
 
 impl Views {
     /// Makes the list of a new target with number `qpn`: nobody has it open. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
     pub fn new(qpn: u32) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Views {
