@@ -10,6 +10,14 @@
 
 #include "process.h"
 
+/*
+ * Runs of a process that have a thread at a time: each may wait for memory for
+ * seconds, and a work queue has about a thousand. The kernel's users are many,
+ * and their runs wait for memory of their peers only.
+ */
+#define XRDMA_RUNS 16
+#define XRDMA_KERNEL_RUNS 256
+
 static DEFINE_HASHTABLE(xrdma_processes, 8);
 static DEFINE_SPINLOCK(xrdma_processes_lock);
 
@@ -51,6 +59,7 @@ struct xrdma_process *xrdma_process_get(bool kernel)
 	new->users = 1;
 	atomic64_set(&new->backlog, 0);
 	spin_lock_init(&new->lock);
+	new->max_runs = mm ? XRDMA_RUNS : XRDMA_KERNEL_RUNS;
 	INIT_LIST_HEAD(&new->waiting);
 	spin_lock_irqsave(&xrdma_processes_lock, flags);
 	p = xrdma_process_find(mm);

@@ -19,6 +19,7 @@ struct mm_struct;
  * @backlog: memory of packets that wait for its queue pairs, bytes.
  * @lock: for what follows; taken from any context, with interrupts off.
  * @runs: work items of its queue pairs that threads have or are about to have.
+ * @max_runs: how many that may be.
  * @waiting: those that wait for one of these to end, first come, first served.
  */
 struct xrdma_process {
@@ -28,6 +29,7 @@ struct xrdma_process {
 	atomic64_t backlog;
 	spinlock_t lock;
 	unsigned int runs;
+	unsigned int max_runs;
 	struct list_head waiting;
 };
 

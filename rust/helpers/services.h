@@ -111,14 +111,28 @@ struct xrdma_work;
 /* @fn is a Rust function that only Rust can call; @cookie is its argument. */
 typedef void (*xrdma_call_fn)(void *fn, __u64 cookie);
 
-struct workqueue_struct *xrdma_workqueue_create(bool bh);
+/**
+ * enum xrdma_queue - the work queues of the module
+ * @XRDMA_QUEUE_BH: in softirq.
+ * @XRDMA_QUEUE_RUN: in threads; runs, which may wait for memory.
+ * @XRDMA_QUEUE_FREE: in threads; drops of objects.
+ */
+enum xrdma_queue {
+	XRDMA_QUEUE_BH,
+	XRDMA_QUEUE_RUN,
+	XRDMA_QUEUE_FREE,
+};
+
+struct workqueue_struct *xrdma_workqueue_create(enum xrdma_queue queue);
 void xrdma_workqueue_destroy(struct workqueue_struct *wq);
 void xrdma_workqueue_flush(struct workqueue_struct *wq);
-struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
-				    xrdma_call_fn call, void *fn, __u64 cookie);
+struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
+				    struct workqueue_struct *run,
+				    struct xrdma_process *p, xrdma_call_fn call,
+				    void *fn, __u64 cookie);
 bool xrdma_work_schedule(struct xrdma_work *w);
-bool xrdma_work_schedule_on(struct xrdma_work *w, struct workqueue_struct *wq);
-bool xrdma_work_cancel(struct xrdma_work *w);
+bool xrdma_work_schedule_thread(struct xrdma_work *w);
+void xrdma_work_stop(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
 bool xrdma_signal_pending(void);
 void xrdma_cond_resched(void);

@@ -5,28 +5,59 @@
 #include <linux/workqueue.h>
 
 #include "ends.h"
-#include "services.h"
+#include "process.h"
 
+/**
+ * struct xrdma_work - a function that is called in softirq, or in a thread
+ * @end: its end.
+ * @work: calls it in softirq.
+ * @run: calls it in a thread.
+ * @bh_queue: for @work.
+ * @run_queue: for @run.
+ * @process: whose it is; its lock is for what follows.
+ * @waiting: place in @process->waiting.
+ * @counted: one of @process->runs: @run is queued or running.
+ * @running: that has begun to run.
+ * @again: it is to run once more.
+ * @stopped: nothing is started any more.
+ * @call: calls @fn.
+ * @fn: the function.
+ * @cookie: its argument.
+ */
 struct xrdma_work {
 	struct xrdma_end end;
 	struct work_struct work;
-	/* For another queue than its own: one runs in softirq, one may sleep. */
-	struct work_struct elsewhere;
-	struct workqueue_struct *wq;
+	struct work_struct run;
+	struct workqueue_struct *bh_queue;
+	struct workqueue_struct *run_queue;
+	struct xrdma_process *process;
+	struct list_head waiting;
+	bool counted;
+	bool running;
+	bool again;
+	bool stopped;
 	xrdma_call_fn call;
 	void *fn;
 	u64 cookie;
 };
 
 /*
- * alloc_workqueue() is a variadic macro. The process queue may be needed to
- * free memory (storage over RDMA), hence WQ_MEM_RECLAIM.
+ * alloc_workqueue() is a variadic macro. Runs and drops have a queue each: a run
+ * may wait for memory for seconds, and nobody's drop waits for that. Both may be
+ * needed to free memory (storage over RDMA), hence WQ_MEM_RECLAIM.
  */
-struct workqueue_struct *xrdma_workqueue_create(bool bh)
+struct workqueue_struct *xrdma_workqueue_create(enum xrdma_queue queue)
 {
-	if (bh)
+	switch (queue) {
+	case XRDMA_QUEUE_BH:
 		return alloc_workqueue("xroce_bh", WQ_BH | WQ_PERCPU, 0);
-	return alloc_workqueue("xroce", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	case XRDMA_QUEUE_FREE:
+		return alloc_workqueue("xroce_free",
+				       WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	default:
+		return alloc_workqueue("xroce_run",
+				       WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
+	}
 }
 
 /* Kept beside its counterpart. Waits for all work. */
@@ -41,47 +72,108 @@ void xrdma_workqueue_flush(struct workqueue_struct *wq)
 	flush_workqueue(wq);
 }
 
-static void xrdma_work_run(struct work_struct *work)
+static void xrdma_work_bh(struct work_struct *work)
 {
 	struct xrdma_work *w = container_of(work, struct xrdma_work, work);
 
 	w->call(w->fn, w->cookie);
 }
 
-static void xrdma_work_run_elsewhere(struct work_struct *work)
+/* A run of @w, which is counted already. Under the lock of its process. */
+static void xrdma_work_start(struct xrdma_work *w)
 {
-	struct xrdma_work *w = container_of(work, struct xrdma_work, elsewhere);
+	w->counted = true;
+	/* It is not queued, and is disabled only when it has been stopped. */
+	WARN_ON_ONCE(!queue_work(w->run_queue, &w->run));
+}
 
+/* One of the runs of @p is over: the next begins. Under the lock. */
+static void xrdma_process_next(struct xrdma_process *p)
+{
+	struct xrdma_work *w = list_first_entry_or_null(&p->waiting,
+							struct xrdma_work,
+							waiting);
+
+	if (!w) {
+		p->runs--;
+		return;
+	}
+	list_del_init(&w->waiting);
+	xrdma_work_start(w);
+}
+
+static void xrdma_work_run(struct work_struct *work)
+{
+	struct xrdma_work *w = container_of(work, struct xrdma_work, run);
+	struct xrdma_process *p = w->process;
+
+	spin_lock_irq(&p->lock);
+	w->running = true;
+	spin_unlock_irq(&p->lock);
 	w->call(w->fn, w->cookie);
+	spin_lock_irq(&p->lock);
+	w->running = false;
+	w->counted = false;
+	/* Behind those that wait already. */
+	if (w->again && !w->stopped)
+		list_add_tail(&w->waiting, &p->waiting);
+	w->again = false;
+	xrdma_process_next(p);
+	spin_unlock_irq(&p->lock);
+}
+
+/*
+ * Nothing is started any more, and nothing runs when this returns. What waits in
+ * the list of its process leaves it, and what was about to run gives its place to
+ * the next. Again and again, if one likes. Process context, sleeps.
+ */
+void xrdma_work_stop(struct xrdma_work *w)
+{
+	struct xrdma_process *p = w->process;
+
+	spin_lock_irq(&p->lock);
+	w->stopped = true;
+	list_del_init(&w->waiting);
+	spin_unlock_irq(&p->lock);
+
+	disable_work_sync(&w->work);
+	disable_work_sync(&w->run);
+
+	spin_lock_irq(&p->lock);
+	/* Its run was taken back before it began. */
+	if (w->counted) {
+		w->counted = false;
+		xrdma_process_next(p);
+	}
+	spin_unlock_irq(&p->lock);
 }
 
 /* What is disabled cannot be queued any more, and does not look at the queue. */
 static void xrdma_work_end(struct xrdma_end *e)
 {
-	struct xrdma_work *w = container_of(e, struct xrdma_work, end);
-
-	disable_work_sync(&w->work);
-	disable_work_sync(&w->elsewhere);
+	xrdma_work_stop(container_of(e, struct xrdma_work, end));
 }
 
 /*
  * INIT_WORK() is a macro; and the item must not move. There are two of them,
- * because each makes a lock class: one kind runs in softirq, the other with
- * softirq on. NULL: no memory, or no services.
+ * because each makes a lock class: one runs in softirq, the other with softirq
+ * on. @p outlives the item. NULL: no memory, or no services.
  */
-struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
-				    xrdma_call_fn call, void *fn, __u64 cookie)
+struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
+				    struct workqueue_struct *run,
+				    struct xrdma_process *p, xrdma_call_fn call,
+				    void *fn, __u64 cookie)
 {
 	struct xrdma_work *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
 
 	if (!w)
 		return NULL;
-	if (bh)
-		INIT_WORK(&w->work, xrdma_work_run);
-	else
-		INIT_WORK(&w->work, xrdma_work_run);
-	INIT_WORK(&w->elsewhere, xrdma_work_run_elsewhere);
-	w->wq = wq;
+	INIT_WORK(&w->work, xrdma_work_bh);
+	INIT_WORK(&w->run, xrdma_work_run);
+	INIT_LIST_HEAD(&w->waiting);
+	w->bh_queue = bh;
+	w->run_queue = run;
+	w->process = p;
 	w->call = call;
 	w->fn = fn;
 	w->cookie = cookie;
@@ -95,27 +187,42 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *wq, bool bh,
 /* queue_work() is inline. Any context. */
 bool xrdma_work_schedule(struct xrdma_work *w)
 {
-	return queue_work(w->wq, &w->work);
+	return queue_work(w->bh_queue, &w->work);
 }
 
 /*
- * As above, on another queue than its own this time. It may run in both at
- * once.
+ * As above, in a thread; it may run in both contexts at once. Few runs of one
+ * process have a thread at a time: the others wait, so that no other process
+ * has to. Any context.
  */
-bool xrdma_work_schedule_on(struct xrdma_work *w, struct workqueue_struct *wq)
+bool xrdma_work_schedule_thread(struct xrdma_work *w)
 {
-	return queue_work(wq, &w->elsewhere);
+	struct xrdma_process *p = w->process;
+	unsigned long flags;
+	bool wanted = false;
+
+	spin_lock_irqsave(&p->lock, flags);
+	if (w->stopped || !list_empty(&w->waiting))
+		goto out;
+	if (w->counted) {
+		/* Queued, it is going to start. */
+		wanted = w->running && !w->again;
+		w->again = w->running;
+		goto out;
+	}
+	wanted = true;
+	if (p->runs < p->max_runs) {
+		p->runs++;
+		xrdma_work_start(w);
+	} else {
+		list_add_tail(&w->waiting, &p->waiting);
+	}
+out:
+	spin_unlock_irqrestore(&p->lock, flags);
+	return wanted;
 }
 
-/* Kept beside its counterpart, so that Rust need not know the layout. */
-bool xrdma_work_cancel(struct xrdma_work *w)
-{
-	bool here = cancel_work_sync(&w->work);
-
-	return cancel_work_sync(&w->elsewhere) || here;
-}
-
-/* As above. */
+/* So that Rust need not know the layout. */
 void xrdma_work_free(struct xrdma_work *w)
 {
 	xrdma_end_now(&w->end);

@@ -19,23 +19,29 @@ use core::{
 use kernel::{
     bindings::workqueue_struct,
     error::to_result,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 use crate::{
     bindings,
+    process::Process,
     rcu, //
 };
 
-/// The module's queue for what may sleep. Null when there are no [`Services`].
-static PROCESS: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
+/// The module's queue for runs that may sleep. Null when there are no [`Services`].
+static RUN: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
+
+/// The module's queue for drops of objects, which thus wait for no run. Null when there are no
+/// [`Services`].
+static FREE: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
 
 /// The module's queue for what runs in softirq. Null when there are no [`Services`].
 static BH: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
 
-/// The process queue.
-pub(crate) fn queue() -> Option<NonNull<workqueue_struct>> {
-    NonNull::new(PROCESS.load(Ordering::Acquire))
+/// The queue for drops, as long as objects may be made.
+pub(crate) fn free_queue() -> Option<NonNull<workqueue_struct>> {
+    NonNull::new(FREE.load(Ordering::Acquire))
 }
 
 /// What the other services stand on: the work queues, the hook into network namespaces and that into
@@ -62,15 +68,15 @@ impl Services {
     ///
     /// `EBUSY` when they run already; `ENOMEM`.
     pub fn start() -> Result<Self> {
-        // SAFETY: Process context; the calls have no other requirements.
-        let (process, bh) = unsafe {
-            (
-                bindings::xrdma_workqueue_create(false),
-                bindings::xrdma_workqueue_create(true),
-            )
+        let make = |kind| {
+            // SAFETY: Process context; the call has no other requirements.
+            unsafe { bindings::xrdma_workqueue_create(kind) }
         };
+        let run = make(bindings::xrdma_queue_XRDMA_QUEUE_RUN);
+        let bh = make(bindings::xrdma_queue_XRDMA_QUEUE_BH);
+        let free = make(bindings::xrdma_queue_XRDMA_QUEUE_FREE);
         let stop = |e| {
-            for wq in [process, bh] {
+            for wq in [run, bh, free] {
                 if !wq.is_null() {
                     // SAFETY: Made above, and nothing is queued.
                     unsafe { bindings::xrdma_workqueue_destroy(wq) };
@@ -78,20 +84,18 @@ impl Services {
             }
             Err(e)
         };
-        if process.is_null() || bh.is_null() {
+        if run.is_null() || bh.is_null() || free.is_null() {
             return stop(ENOMEM);
         }
-        let claimed = PROCESS.compare_exchange(
-            ptr::null_mut(),
-            process,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
+        let claimed =
+            RUN.compare_exchange(ptr::null_mut(), run, Ordering::AcqRel, Ordering::Relaxed);
         if claimed.is_err() {
             return stop(EBUSY);
         }
         BH.store(bh, Ordering::Release);
-        // SAFETY: Process context, and done once: PROCESS was claimed above.
+        // Before anything can be made that is dropped later.
+        FREE.store(free, Ordering::Release);
+        // SAFETY: Process context, and done once: RUN was claimed above.
         let hooked = to_result(unsafe { bindings::xrdma_udp_init() }).and_then(|()| {
             // SAFETY: As above.
             to_result(unsafe { bindings::xrdma_vectors_init() })
@@ -108,8 +112,9 @@ impl Services {
                 })
         });
         if let Err(e) = hooked {
+            FREE.store(ptr::null_mut(), Ordering::Release);
             BH.store(ptr::null_mut(), Ordering::Release);
-            PROCESS.store(ptr::null_mut(), Ordering::Release);
+            RUN.store(ptr::null_mut(), Ordering::Release);
             return stop(e);
         }
         Ok(Self {
@@ -122,20 +127,22 @@ impl Services {
     /// A drop may drop the last references of other objects, which then wait for a grace period of
     /// their own; so this goes round until there are none.
     pub fn drain(&self) {
-        if let Some(wq) = queue() {
-            drain(wq);
+        if let (Some(run), Some(free)) = (NonNull::new(RUN.load(Ordering::Acquire)), free_queue()) {
+            drain(run, free);
         }
     }
 }
 
-/// See [`Services::drain`]; `wq` is the process queue and exists during the call.
-fn drain(wq: NonNull<workqueue_struct>) {
+/// See [`Services::drain`]; the queues for runs and for drops exist during the call.
+fn drain(run: NonNull<workqueue_struct>, free: NonNull<workqueue_struct>) {
     loop {
-        // SAFETY: Process context. The first waits until every grace period that an object waits
-        // for has put its work on the queue, the second until that work is done.
+        // SAFETY: Process context. The first waits for runs, which drop references; the second until
+        // every grace period that an object waits for has put its work on the queue for drops, the
+        // third until that work is done.
         unsafe {
+            bindings::xrdma_workqueue_flush(run.as_ptr());
             kernel::bindings::rcu_barrier();
-            bindings::xrdma_workqueue_flush(wq.as_ptr());
+            bindings::xrdma_workqueue_flush(free.as_ptr());
         }
         if rcu::deferred_drops() == 0 {
             return;
@@ -159,14 +166,19 @@ impl Drop for Services {
             bindings::xrdma_vectors_exit();
             bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_CALLS);
         }
+        // What the last calls have dropped, and what goes with that: once the queue is no more to be had,
+        // a drop that makes others necessary leaks them.
+        self.drain();
+        let run = RUN.swap(ptr::null_mut(), Ordering::AcqRel);
         let bh = BH.swap(ptr::null_mut(), Ordering::AcqRel);
-        let process = PROCESS.swap(ptr::null_mut(), Ordering::AcqRel);
+        let free = FREE.swap(ptr::null_mut(), Ordering::AcqRel);
         // Whoever has found the queue to defer a drop did so in an RCU read section.
         rcu::synchronize();
-        if let Some(wq) = NonNull::new(process) {
-            drain(wq);
+        if let (Some(run), Some(free)) = (NonNull::new(run), NonNull::new(free)) {
+            drain(run, free);
         }
-        for wq in [bh, process] {
+        // Drops last: the others may still have made some.
+        for wq in [bh, run, free] {
             if !wq.is_null() {
                 // SAFETY: Ours since `start`. Every `Work` is disabled, every deferred drop has been
                 // waited for, and no new one can come: the queue is no more to be had.
@@ -178,15 +190,6 @@ impl Drop for Services {
     }
 }
 
-/// Where a [`Work`] runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    /// In softirq on the CPU that scheduled it; must not sleep.
-    Bh,
-    /// In a kernel thread; may sleep.
-    Process,
-}
-
 /// A call to a function, to be made soon in another context.
 ///
 /// The function gets a number and finds its object by it, in a [`Table`](rcu::Table): the work has no
@@ -194,15 +197,16 @@ pub enum Kind {
 ///
 /// # Invariants
 ///
-/// `ptr` is a valid `xrdma_work`, owned by this value.
+/// `ptr` is a valid `xrdma_work` of `_process`, owned by this value.
 pub struct Work {
     ptr: NonNull<bindings::xrdma_work>,
+    _process: Arc<Process>,
 }
 
 // SAFETY: The work item is not tied to a thread.
 unsafe impl Send for Work {}
 
-// SAFETY: `schedule` and `cancel` are safe against each other in C.
+// SAFETY: All that can be done with it by reference is safe against itself and the rest in C.
 unsafe impl Sync for Work {}
 
 /// Calls a function that was passed through C as a pointer.
@@ -218,59 +222,63 @@ pub(crate) unsafe extern "C" fn call(f: *mut c_void, cookie: u64) {
 }
 
 impl Work {
-    /// A work item that calls `f(cookie)`. Process context.
+    /// A work item of a queue pair of `process` that calls `f(cookie)`. Process context.
     ///
     /// # Errors
     ///
     /// `ENOMEM`; `ENODEV` without [`Services`].
-    pub fn new(cookie: u64, f: fn(u64), kind: Kind) -> Result<Self> {
-        let wq = match kind {
-            Kind::Bh => BH.load(Ordering::Acquire),
-            Kind::Process => PROCESS.load(Ordering::Acquire),
-        };
-        if wq.is_null() {
+    pub fn new(cookie: u64, f: fn(u64), process: Arc<Process>) -> Result<Self> {
+        let bh = BH.load(Ordering::Acquire);
+        let run = RUN.load(Ordering::Acquire);
+        if bh.is_null() || run.is_null() {
             return Err(ENODEV);
         }
         // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. When `Services`
-        // end, the item is disabled, or none is made any more, before the queue is destroyed.
+        // end, the item is disabled, or none is made any more, before the queues are destroyed. The
+        // process is kept with the item.
         let ptr = unsafe {
-            bindings::xrdma_work_alloc(wq, kind == Kind::Bh, Some(call), f as *mut c_void, cookie)
+            bindings::xrdma_work_alloc(
+                bh,
+                run,
+                process.as_raw(),
+                Some(call),
+                f as *mut c_void,
+                cookie,
+            )
         };
-        let ptr = NonNull::new(ptr).ok_or(ENOMEM)?;
         // INVARIANT: Just allocated.
-        Ok(Self { ptr })
+        Ok(Self {
+            ptr: NonNull::new(ptr).ok_or(ENOMEM)?,
+            _process: process,
+        })
     }
 
-    /// Makes sure that the function starts at least once from now on; false when it was to start
-    /// already, and once the [`Services`] have ended. Any context but NMI.
+    /// Makes sure that the function starts at least once from now on, in softirq on this CPU; false when
+    /// it was to start already, and once it has been stopped. Any context but NMI.
     #[inline]
     pub fn schedule(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { bindings::xrdma_work_schedule(self.ptr.as_ptr()) }
     }
 
-    /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, whatever its kind.
-    /// With items that are scheduled in both ways it may run twice at a time. Any context but NMI.
+    /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, where it may sleep:
+    /// when its turn comes, since few items of one process have a thread at a time. With items that are
+    /// scheduled in both ways it may run twice at a time. Any context but NMI.
     pub fn schedule_process(&self) -> bool {
-        let Some(wq) = queue() else {
-            return false;
-        };
-        // SAFETY: By the type invariant; the queue is destroyed when every `Work` is disabled, which then
-        // does not look at it.
-        unsafe { bindings::xrdma_work_schedule_on(self.ptr.as_ptr(), wq.as_ptr()) }
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_work_schedule_thread(self.ptr.as_ptr()) }
     }
 
-    /// Takes starts that are still to come back, and waits for those that are running, in either
-    /// context; one that the function itself asks for meanwhile may be left if it runs in both.
-    /// Process context, sleeps; not from the function itself.
-    pub fn cancel(&self) -> bool {
+    /// Takes starts that are still to come back, waits for those that are running, in either context,
+    /// and lets none come any more. Process context, sleeps; not from the function itself.
+    pub fn stop(&self) {
         // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_work_cancel(self.ptr.as_ptr()) }
+        unsafe { bindings::xrdma_work_stop(self.ptr.as_ptr()) }
     }
 }
 
 impl Drop for Work {
-    /// Cancels, see [`Work::cancel`].
+    /// Stops it, see [`Work::stop`].
     fn drop(&mut self) {
         // SAFETY: By the type invariant; nobody can schedule it any more, having no reference.
         unsafe { bindings::xrdma_work_free(self.ptr.as_ptr()) };

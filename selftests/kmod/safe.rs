@@ -17,7 +17,11 @@ use core::{
 };
 use kernel::{
     prelude::*,
-    sync::aref::ARef, //
+    sync::aref::ARef,
+    time::{
+        delay::fsleep,
+        Delta, //
+    }, //
 };
 use rdma::{
     dim::Adaptive,
@@ -33,6 +37,7 @@ use rdma::{
         RxSkb,
         Tunnel, //
     },
+    process::Process,
     rcu::{
         Global,
         Ref,
@@ -46,7 +51,6 @@ use rdma::{
     timer::Timer,
     vector::Vectors,
     work::{
-        Kind,
         Services,
         Work, //
     },
@@ -61,7 +65,7 @@ module! {
     params: {
         case: u32 {
             default: 0,
-            description: "0: without services, 1: leaks, 2: the wrong order, 3: tables, 4: leaked services",
+            description: "0: without services, 1: leaks, 2: the wrong order, 3: tables, 4: leaked services, 5: runs of one process",
         },
     },
 }
@@ -127,7 +131,7 @@ fn nothing(_: u64) {}
 fn refused(ns: Option<&Namespace>) -> Result {
     expect_error("a timer", Timer::new(0, nothing), ENOMEM)?;
     expect_error("adaptive moderation", Adaptive::new(0, nothing), ENOMEM)?;
-    expect_error("work", Work::new(0, nothing, Kind::Bh), ENODEV)?;
+    expect_error("work", Work::new(0, nothing, Process::kernel()?), ENODEV)?;
     expect_error("an object", Ref::new(0u32, GFP_ACCOUNT), ENODEV)?;
     expect_error("vectors", Vectors::new(c"safe", 1), ENODEV)?;
     expect_error("a notifier", NetdevNotifier::register::<Idle>(), ENODEV)?;
@@ -154,17 +158,17 @@ fn without_services() -> Result {
 
 static TIMER: Global<Timer> = Global::new();
 static BH: Global<Work> = Global::new();
-static PROCESS: Global<Work> = Global::new();
+static THREAD: Global<Work> = Global::new();
 /// Calls of [`tick`].
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
 /// Never ends by itself: the timer and both work items keep each other going.
 fn tick(_: u64) {
     TICKS.fetch_add(1, Ordering::Relaxed);
-    if let (Some(timer), Some(bh), Some(process)) = (TIMER.get(), BH.get(), PROCESS.get()) {
+    if let (Some(timer), Some(bh), Some(thread)) = (TIMER.get(), BH.get(), THREAD.get()) {
         timer.start_in(100_000);
         bh.schedule();
-        process.schedule();
+        thread.schedule_process();
         bh.schedule_process();
     }
 }
@@ -172,8 +176,8 @@ fn tick(_: u64) {
 fn leaks() -> Result {
     let ns = namespace()?;
     TIMER.init(Timer::new(0, tick))?;
-    BH.init(Work::new(0, tick, Kind::Bh))?;
-    PROCESS.init(Work::new(0, tick, Kind::Process))?;
+    BH.init(Work::new(0, tick, Process::kernel()?))?;
+    THREAD.init(Work::new(0, tick, Process::kernel()?))?;
     forget(NetdevNotifier::register::<Idle>()?);
     forget(Vectors::new(c"safe", 2)?);
     forget(Tunnel::open::<Nobody>(&ns)?);
@@ -191,9 +195,12 @@ fn wrong_order(services: Services) -> Result {
     drop(services);
     let ticks = TICKS.load(Ordering::Relaxed);
     tick(0);
-    let (bh, process) = (BH.get().ok_or(EINVAL)?, PROCESS.get().ok_or(EINVAL)?);
+    let (bh, thread) = (BH.get().ok_or(EINVAL)?, THREAD.get().ok_or(EINVAL)?);
     expect("work is scheduled after the services", !bh.schedule())?;
-    expect("work is scheduled after the services", !process.schedule())?;
+    expect(
+        "work is scheduled after the services, in a thread",
+        !thread.schedule_process(),
+    )?;
     expect("work is scheduled elsewhere", !bh.schedule_process())?;
     rdma::rcu::synchronize();
     expect(
@@ -246,8 +253,8 @@ fn tables() -> Result {
     drop(table.reserve_at(5)?);
 
     // Replacing beside removing: what is returned was there, and nothing is left behind.
-    let work = Work::new(0, churn, Kind::Process)?;
-    work.schedule();
+    let work = Work::new(0, churn, Process::kernel()?)?;
+    work.schedule_process();
     while !CHURNED.load(Ordering::Acquire) {
         if let Some(old) = table.replace(ID, Ref::new(2u32, GFP_ACCOUNT)?) {
             expect("something else was there", matches!(*old, 1 | 2))?;
@@ -258,6 +265,89 @@ fn tables() -> Result {
         "an object was entered where there was none",
         TAKEN.load(Ordering::Relaxed) == 0 && table.is_empty(),
     )
+}
+
+/// Items of one process, and how many of them have a thread at a time.
+const ITEMS: usize = 20;
+const AT_A_TIME: u32 = 16;
+/// How often each item of [`waits`] has begun, and all of them together.
+static BEGUN: [AtomicU32; ITEMS] = [const { AtomicU32::new(0) }; ITEMS];
+static ALL_BEGUN: AtomicU32 = AtomicU32::new(0);
+static MAY_END: AtomicBool = AtomicBool::new(false);
+static OTHER: AtomicBool = AtomicBool::new(false);
+
+fn begun(item: usize) -> u32 {
+    BEGUN.get(item).map_or(0, |n| n.load(Ordering::Acquire))
+}
+
+/// Waits for an event; the time limit of the test ends one that does not come.
+fn until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        fsleep(Delta::from_millis(1));
+    }
+}
+
+/// A run that goes on until it may end.
+fn waits(item: u64) {
+    if let Some(n) = BEGUN.get(item as usize) {
+        n.fetch_add(1, Ordering::AcqRel);
+    }
+    ALL_BEGUN.fetch_add(1, Ordering::AcqRel);
+    until(|| MAY_END.load(Ordering::Acquire));
+}
+
+/// A run of another process.
+fn other(_: u64) {
+    OTHER.store(true, Ordering::Release);
+}
+
+/// Items that run until they are let go, all scheduled, of the calling process.
+fn occupy() -> Result<KVec<Work>> {
+    MAY_END.store(false, Ordering::Release);
+    ALL_BEGUN.store(0, Ordering::Release);
+    let mut items = KVec::with_capacity(ITEMS, GFP_KERNEL)?;
+    let process = Process::current()?;
+    for (item, n) in BEGUN.iter().enumerate() {
+        n.store(0, Ordering::Release);
+        items.push(Work::new(item as u64, waits, process.clone())?, GFP_KERNEL)?;
+    }
+    for item in &items {
+        expect("an item was scheduled before", item.schedule_process())?;
+    }
+    until(|| ALL_BEGUN.load(Ordering::Acquire) >= AT_A_TIME);
+    Ok(items)
+}
+
+/// Runs of one process wait for each other, and nobody else for them.
+fn runs() -> Result {
+    let items = occupy()?;
+    OTHER.store(false, Ordering::Release);
+    let others = Work::new(0, other, Process::kernel()?)?;
+    others.schedule_process();
+    until(|| OTHER.load(Ordering::Acquire));
+    let all = ALL_BEGUN.load(Ordering::Acquire);
+    let result = expect("a process has more threads than it may", all == AT_A_TIME);
+    // Who waits and is stopped is out of the list for good, and who runs runs once more.
+    let last = items.get(ITEMS - 1).ok_or(EINVAL)?;
+    last.stop();
+    let is_stopped = expect("what is stopped is scheduled", !last.schedule_process());
+    let first = items.first().ok_or(EINVAL)?;
+    first.schedule_process();
+    MAY_END.store(true, Ordering::Release);
+    until(|| begun(0) > 1 && (1..ITEMS - 1).all(|item| begun(item) > 0));
+    drop(items);
+    result?;
+    is_stopped?;
+    expect("what is stopped has run", begun(ITEMS - 1) == 0)?;
+    // Dropped in the list, or about to run: the places are there again.
+    let items = occupy()?;
+    MAY_END.store(true, Ordering::Release);
+    drop(items);
+    let items = occupy()?;
+    MAY_END.store(true, Ordering::Release);
+    until(|| (0..ITEMS).all(|item| begun(item) > 0));
+    drop(items);
+    Ok(())
 }
 
 struct Misuse {
@@ -281,6 +371,10 @@ impl kernel::Module for Misuse {
                 tables()?;
             }
             4 => forget(Services::start()?),
+            5 => {
+                services = Some(Services::start()?);
+                runs()?;
+            }
             _ => return Err(EINVAL),
         }
         Ok(Misuse {

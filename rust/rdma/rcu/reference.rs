@@ -48,7 +48,7 @@ pub(super) struct Inner<T> {
 ///
 /// Cloning and dropping are possible in any context but NMI. After the last reference is dropped,
 /// an RCU grace period passes, and then `T` is dropped in process context on the module's work
-/// queue, where it may sleep. So a `&T` found under RCU stays good until the end of the read section,
+/// queue for drops, where it may sleep. So a `&T` found under RCU stays good until the end of the read section,
 /// with no reference taken.
 ///
 /// # Invariants
@@ -95,7 +95,7 @@ impl<T: Send + Sync> Ref<T> {
     where
         Error: From<E>,
     {
-        if work::queue().is_none() {
+        if work::free_queue().is_none() {
             return Err(ENODEV);
         }
         let inner = KBox::try_pin_init::<Error>(
@@ -245,9 +245,9 @@ impl<T: Send + Sync> Drop for Ref<T> {
 fn defer<T>(ptr: NonNull<Inner<T>>) {
     // The queue is there until the end of this section: it is given up before it is destroyed.
     let _guard = kernel::sync::rcu::read_lock();
-    let Some(queue) = work::queue() else {
+    let Some(queue) = work::free_queue() else {
         // The module is past its end: to leak is the safe thing to do.
-        pr_err!("an object outlived the module's work queue and is leaked\n");
+        pr_err!("an object outlived the module's work queues and is leaked\n");
         return;
     };
     DEFERRED.fetch_add(1, Relaxed);
@@ -259,7 +259,7 @@ fn defer<T>(ptr: NonNull<Inner<T>>) {
     }
 }
 
-/// Runs on the module's work queue, a grace period after [`defer`].
+/// Runs on the module's work queue for drops, a grace period after [`defer`].
 ///
 /// # Safety
 ///

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug
 # Safe Rust that misuses crate rdma, in a module of its own (selftests/kmod/safe.rs):
-# the errors that it gets, and that the kernel does not call the module after its
-# removal, whatever it leaked.
+# the errors that it gets, how runs of one process wait for each other, and that the
+# kernel does not call the module after its removal, whatever it leaked.
 . "$(dirname "$0")/../../lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
@@ -25,7 +25,7 @@ misuse() {
 	! ss -Hlun sport = :4791 | grep . || return 1
 }
 
-plan 4
+plan 5
 check "nothing is to be had without services" misuse 0
 if [ -z "${SELFTEST_DEBUG:-}" ]; then
 	check "the services end what was leaked" misuse 1
@@ -35,4 +35,5 @@ else
 	skip "nothing happens after the services" "kmemleak finds it as well"
 fi
 check "numbers of a table that are taken away from each other" misuse 3
+check "runs of a process that wait, and nobody for them" misuse 5
 finish

@@ -37,7 +37,6 @@ use rdma::qp::{
     QpAttr,
     QpCap, //
 };
-use rdma::work;
 
 /// What differs between the users of QPs: where requests come from.
 pub struct Queues {
@@ -164,12 +163,12 @@ impl WireQp {
         let recv = RecvSide::new(queues.recv, id.cap.max_recv_sge, resources)?;
         let timer = Timer::new(cookie, WireQp::on_send_work)?;
         let pace = Timer::new(cookie, WireQp::on_recv_work)?;
-        let send_work = Work::new(cookie, WireQp::on_send_work, work::Kind::Bh)?;
-        let recv_work = Work::new(cookie, WireQp::on_recv_work, work::Kind::Bh)?;
         let process = match id.user || id.kind == QpKind::XrcTgt {
             true => Process::current()?,
             false => Process::kernel()?,
         };
+        let send_work = Work::new(cookie, WireQp::on_send_work, process.clone())?;
+        let recv_work = Work::new(cookie, WireQp::on_recv_work, process.clone())?;
         let attr = QpAttr {
             cap: id.cap,
             ..QpAttr::default()

@@ -130,10 +130,9 @@ impl WireQp {
     /// this returns. Process context.
     pub fn stop(&self) {
         self.set_state(QpState::Reset);
-        // Timers and work items find the QP by its number, so what is armed from now on does nothing;
-        // what still runs, in the other of its two contexts, `reset` waits for.
-        self.send_work.cancel();
-        self.recv_work.cancel();
+        // Timers find the QP by its number, so what is armed from now on does nothing.
+        self.send_work.stop();
+        self.recv_work.stop();
         self.reset();
     }
 

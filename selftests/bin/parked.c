@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs that wait for memory which never comes: a page that userfaultfd guards, whose
+ * monitor is silent. Whoever has nothing to do with it goes on.
+ *
+ *   parked                                     lists the cases
+ *   parked CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include "asleep.h"
+#include "guard.h"
+#include "unreliable.h"
+
+/* More than a work queue has threads (WQ_DFL_ACTIVE). */
+#define QUEUES 1280
+/* So many of them would be done before anybody who comes later has a thread. */
+#define FEW (QUEUES - 1024)
+#define MESSAGES 4
+/* A large completion queue: entries of 64 bytes. */
+#define CQES (1 << 18)
+#define LARGE 4
+
+/* What the processes share. */
+struct shared {
+	/* All is posted; so many requests have failed. */
+	atomic_int is_ready, failed;
+};
+
+static uint8_t *map_page(void)
+{
+	uint8_t *p = mmap(NULL, GUARD_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			  -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static struct ibv_mr *on_demand(struct end *e, uint8_t *p, size_t length)
+{
+	struct ibv_mr *mr = ibv_reg_mr(e->pd, p, length, IBV_ACCESS_LOCAL_WRITE |
+				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				       IBV_ACCESS_ON_DEMAND);
+
+	CHECK(mr);
+	return mr;
+}
+
+/* ---- another process ---- */
+
+/* Many queue pairs, each of which sends a page that does not come. */
+static void occupy(struct shared *s)
+{
+	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD };
+	struct ibv_send_wr *bad, wr;
+	struct ibv_ah_attr attr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct end e;
+	uint8_t *p;
+	int i, n;
+
+	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+	open_end(&e, device[0], gid_index[0]);
+	CHECK(!ibv_destroy_cq(e.cq));
+	init.send_cq = init.recv_cq = e.cq = ibv_create_cq(e.ctx, QUEUES, NULL, NULL, 0);
+	CHECK(e.cq);
+	p = map_page();
+	guard(p, 1);
+	sge = (struct ibv_sge){ (uintptr_t)p, 64, on_demand(&e, p, GUARD_PAGE)->lkey };
+	type = IBV_QPT_UD;
+	path(&e, &e, &attr);
+	to_b = ibv_create_ah(e.pd, &attr);
+	CHECK(to_b);
+	for (i = 0; i < QUEUES; i++) {
+		e.qp = ibv_create_qp(e.pd, &init);
+		CHECK(e.qp);
+		start_unreliable(&e, &e);
+		wr = (struct ibv_send_wr){
+			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.ud = { to_b, e.qp->qp_num, QKEY },
+		};
+		CHECK(!ibv_post_send(e.qp, &wr, &bad));
+	}
+	s->is_ready = 1;
+	while ((n = ibv_poll_cq(e.cq, 1, &wc)) >= 0) {
+		s->failed += n;
+		if (!n)
+			usleep(1000);
+	}
+	_exit(1);
+}
+
+/* KiB of the machine's memory that are free. */
+static long available(void)
+{
+	return count("sed -n 's/^MemAvailable: *\\([0-9]*\\).*/\\1/p' /proc/meminfo");
+}
+
+/* What is destroyed is freed. */
+static void large_queues(void)
+{
+	/* Half of what they take. */
+	long enough = available() - LARGE * (CQES * 64L >> 11);
+	struct ibv_cq *cq[LARGE];
+	int i;
+
+	for (i = 0; i < LARGE; i++)
+		CHECK(cq[i] = ibv_create_cq(a.ctx, CQES - 1, NULL, NULL, 0));
+	for (i = 0; i < LARGE; i++)
+		CHECK(!ibv_destroy_cq(cq[i]));
+	while (available() < enough)
+		usleep(1000);
+}
+
+static void others_go_on(void)
+{
+	struct shared *s = mmap(NULL, GUARD_PAGE, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *pinned;
+	pid_t child;
+	int i, ret;
+
+	CHECK(s != MAP_FAILED);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child)
+		occupy(s);
+	make_unreliable(IBV_QPT_UC);
+	/* Its runs need threads as well. */
+	pinned = a.mr;
+	a.mr = on_demand(&a, a.buf, 2 * PAIR_SIZE);
+	while (!s->is_ready)
+		CHECK(!waitpid(child, &ret, WNOHANG));
+	for (i = 0; i < MESSAGES; i++)
+		message(&a, i, 1000);
+	large_queues();
+	ret = s->failed;
+	printf("%d of %d requests have failed\n", ret, QUEUES);
+	CHECK(ret < FEW);
+	CHECK(!kill(child, SIGKILL) && waitpid(child, &ret, 0) == child);
+	CHECK(WIFSIGNALED(ret) && WTERMSIG(ret) == SIGKILL);
+	CHECK(!ibv_dereg_mr(a.mr));
+	a.mr = pinned;
+	free_unreliable();
+}
+
+static const struct check_case cases[] = {
+	{ "others_go_on", others_go_on },
+	{ NULL, NULL },
+};
+
+int main(int argc, char **argv)
+{
+	return main_of_cases(cases, argc, argv);
+}
