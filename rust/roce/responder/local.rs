@@ -35,6 +35,16 @@ pub enum LocalPlan {
     Nothing,
 }
 
+impl LocalPlan {
+    /// The plan for a message of `len` bytes: none of them means that there is nothing to copy.
+    fn unless_empty(self, len: u32) -> Self {
+        match len {
+            0 => Self::Nothing,
+            _ => self,
+        }
+    }
+}
+
 /// What became of the copying.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LocalOutcome {
@@ -85,113 +95,151 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
     }
 
+    /// Checks what the message asks for, and begins it: takes the receive, executes the atomic.
     fn plan<E: ResponderEnv>(
         &mut self,
         message: &LocalMessage,
         env: &mut E,
     ) -> Result<LocalPlan, Refused> {
         let wr = &message.wr;
-        let srqn = (self.config.service == Service::XrcTgt).then_some(wr.srqn);
-        let access = self.config.access;
-        let len = wr.data_len();
-        if len > MAX_MESSAGE {
+        if wr.data_len() > MAX_MESSAGE {
             return Err(Refused::INVALID);
         }
         let slice = RemoteSlice {
             rkey: wr.rkey,
             va: wr.remote_addr,
-            len,
-            srqn,
-        };
-        let need = |is_permitted| {
-            if is_permitted {
-                Ok(())
-            } else {
-                Err(Refused::INVALID)
-            }
+            len: wr.data_len(),
+            srqn: (self.config.service == Service::XrcTgt).then_some(wr.srqn),
         };
         match wr.op {
-            SendOp::Send | SendOp::SendImm | SendOp::SendInv => {
-                self.take_receive(srqn, env)?;
-                Ok(if len == 0 {
-                    LocalPlan::Nothing
-                } else {
-                    LocalPlan::Receive
-                })
+            SendOp::Send | SendOp::SendImm | SendOp::SendInv => self.plan_send(&slice, env),
+            SendOp::Write => self.plan_write(&slice, env),
+            SendOp::WriteImm => {
+                let plan = self.plan_write(&slice, env)?;
+                self.take_receive(slice.srqn, env)?;
+                Ok(plan)
             }
-            SendOp::Write | SendOp::WriteImm => {
-                need(access.remote_write)?;
-                self.check_srqn(srqn, env)?;
-                self.check_range(AccessKind::Write, srqn, wr.rkey, wr.remote_addr, len, env)?;
-                if wr.op == SendOp::WriteImm {
-                    self.take_receive(srqn, env)?;
-                }
-                Ok(if len == 0 {
-                    LocalPlan::Nothing
-                } else {
-                    LocalPlan::Write(slice)
-                })
-            }
-            SendOp::Read => {
-                need(access.remote_read && self.config.max_dest_rd_atomic != 0)?;
-                self.check_srqn(srqn, env)?;
-                self.check_range(AccessKind::Read, srqn, wr.rkey, wr.remote_addr, len, env)?;
-                Ok(if len == 0 {
-                    LocalPlan::Nothing
-                } else {
-                    LocalPlan::Read(slice)
-                })
-            }
-            SendOp::AtomicWrite => {
-                need(
-                    access.remote_write
-                        && wr.remote_addr & 7 == 0
-                        && self.config.max_dest_rd_atomic != 0,
-                )?;
-                self.check_srqn(srqn, env)?;
-                self.check_range(AccessKind::Write, srqn, wr.rkey, wr.remote_addr, 8, env)?;
-                Ok(LocalPlan::AtomicWrite(slice))
-            }
-            SendOp::CmpSwap | SendOp::FetchAdd | SendOp::Flush => {
-                let (rkey, va) = (wr.rkey, wr.remote_addr);
-                let request = match wr.op {
-                    SendOp::Flush => Request::flush(
-                        rkey,
-                        va,
-                        wr.length,
-                        Feth {
-                            placement: wr.flush_placement,
-                            level: wr.flush_level,
-                        },
-                    ),
-                    SendOp::CmpSwap => Request::Atomic {
-                        rkey,
-                        va,
-                        op: AtomicOp::CmpSwap {
-                            compare: wr.compare_add,
-                            swap: wr.swap,
-                        },
-                    },
-                    _ => Request::Atomic {
-                        rkey,
-                        va,
-                        op: AtomicOp::FetchAdd {
-                            add: wr.compare_add,
-                        },
-                    },
+            SendOp::Read => self.plan_read(&slice, env),
+            SendOp::AtomicWrite => self.plan_atomic_write(&slice, env),
+            SendOp::CmpSwap => {
+                let op = AtomicOp::CmpSwap {
+                    compare: wr.compare_add,
+                    swap: wr.swap,
                 };
-                self.check_atomic(&request)?;
-                need(self.config.max_dest_rd_atomic != 0)?;
-                self.check_srqn(srqn, env)?;
-                let original = self.do_atomic(srqn, &request, env)?;
-                Ok(if wr.op == SendOp::Flush {
-                    LocalPlan::Nothing
-                } else {
-                    LocalPlan::Atomic { original }
-                })
+                self.plan_atomic(&slice, op, env)
+            }
+            SendOp::FetchAdd => {
+                let op = AtomicOp::FetchAdd {
+                    add: wr.compare_add,
+                };
+                self.plan_atomic(&slice, op, env)
+            }
+            SendOp::Flush => {
+                let feth = Feth {
+                    placement: wr.flush_placement,
+                    level: wr.flush_level,
+                };
+                let request = Request::flush(wr.rkey, wr.remote_addr, wr.length, feth);
+                self.execute_local(slice.srqn, &request, env)?;
+                Ok(LocalPlan::Nothing)
             }
             SendOp::Local => Err(Refused::INVALID),
         }
+    }
+
+    fn plan_send<E: ResponderEnv>(
+        &mut self,
+        slice: &RemoteSlice,
+        env: &mut E,
+    ) -> Result<LocalPlan, Refused> {
+        self.take_receive(slice.srqn, env)?;
+        Ok(LocalPlan::Receive.unless_empty(slice.len))
+    }
+
+    fn plan_write<E: ResponderEnv>(
+        &mut self,
+        slice: &RemoteSlice,
+        env: &mut E,
+    ) -> Result<LocalPlan, Refused> {
+        if !self.config.access.remote_write {
+            return Err(Refused::INVALID);
+        }
+        self.check_slice(AccessKind::Write, slice, env)?;
+        Ok(LocalPlan::Write(*slice).unless_empty(slice.len))
+    }
+
+    fn plan_read<E: ResponderEnv>(
+        &mut self,
+        slice: &RemoteSlice,
+        env: &mut E,
+    ) -> Result<LocalPlan, Refused> {
+        if !self.config.access.remote_read {
+            return Err(Refused::INVALID);
+        }
+        self.check_responses()?;
+        self.check_slice(AccessKind::Read, slice, env)?;
+        Ok(LocalPlan::Read(*slice).unless_empty(slice.len))
+    }
+
+    fn plan_atomic_write<E: ResponderEnv>(
+        &mut self,
+        slice: &RemoteSlice,
+        env: &mut E,
+    ) -> Result<LocalPlan, Refused> {
+        if !self.config.access.remote_write || slice.va & 7 != 0 {
+            return Err(Refused::INVALID);
+        }
+        self.check_responses()?;
+        self.check_slice(AccessKind::Write, slice, env)?;
+        Ok(LocalPlan::AtomicWrite(*slice))
+    }
+
+    fn plan_atomic<E: ResponderEnv>(
+        &mut self,
+        slice: &RemoteSlice,
+        op: AtomicOp,
+        env: &mut E,
+    ) -> Result<LocalPlan, Refused> {
+        let request = Request::Atomic {
+            rkey: slice.rkey,
+            va: slice.va,
+            op,
+        };
+        let original = self.execute_local(slice.srqn, &request, env)?;
+        Ok(LocalPlan::Atomic { original })
+    }
+
+    /// Checks and executes an atomic or a FLUSH; returns what the memory held.
+    fn execute_local<E: ResponderEnv>(
+        &mut self,
+        srqn: Option<u32>,
+        request: &Request,
+        env: &mut E,
+    ) -> Result<u64, Refused> {
+        self.check_atomic(request)?;
+        self.check_responses()?;
+        self.check_srqn(srqn, env)?;
+        self.do_atomic(srqn, request, env)
+    }
+
+    /// Refuses requests that have a response where `max_dest_rd_atomic` is 0. One message at a time
+    /// is executed here, so any other number is enough.
+    fn check_responses(&self) -> Result<(), Refused> {
+        match self.config.max_dest_rd_atomic {
+            0 => Err(Refused::INVALID),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks the SRQ number and the memory that a READ or a WRITE names.
+    fn check_slice<E: ResponderEnv>(
+        &mut self,
+        kind: AccessKind,
+        slice: &RemoteSlice,
+        env: &mut E,
+    ) -> Result<(), Refused> {
+        self.check_srqn(slice.srqn, env)?;
+        self.check_range(kind, slice.srqn, slice.rkey, slice.va, slice.len, env)
     }
 
     /// The caller has done what the plan asked for, or not: ends the message.
