@@ -20,6 +20,7 @@ use datapath::srq::{
     NewSrq,
     Queue, //
 };
+use datapath::tm::Tm;
 use datapath::{
     tables,
     wr, //
@@ -61,6 +62,14 @@ struct UserRing {
     _mapping: RingMapping,
 }
 
+/// The receives of a new queue, and for a process the mappings of its rings.
+struct NewQueue {
+    queue: Queue,
+    ring: Option<Pin<KBox<Mutex<UserRing>>>>,
+    tm: Option<Arc<Tm>>,
+    tm_mappings: Option<[RingMapping; 2]>,
+}
+
 /// `ibv_create_srq`, `ibv_create_srq_ex`. EINVAL for sizes beyond the device's.
 pub(crate) fn create(
     init: &mut SrqInitAttr<'_, Xroce>,
@@ -68,71 +77,16 @@ pub(crate) fn create(
     udata: Option<&mut Udata<'_, Xroce>>,
 ) -> Result<CreatedSrq<SrqData>> {
     let device = &init.pd.device().data().wire;
-    let (cq, domain) = match init.srq_type {
-        SrqType::Basic => (None, None),
-        SrqType::Xrc => {
-            let cq = init.cq.ok_or(EINVAL)?;
-            let xrcd = init.xrcd.ok_or(EINVAL)?;
-            (Some(cq.data().wire.clone()), Some(xrcd.data().id()))
-        }
-        SrqType::TagMatching => {
-            let cq = init.cq.ok_or(EINVAL)?;
-            (Some(cq.data().wire.clone()), None)
-        }
-    };
-    let attr = &mut init.attr;
-    if attr.max_wr == 0 || attr.max_wr > limits::MAX_SRQ_WR || attr.max_sge > limits::MAX_SGE {
-        return Err(EINVAL);
-    }
-    attr.max_sge = attr.max_sge.max(1);
-    attr.max_wr = attr.max_wr.checked_next_power_of_two().ok_or(EINVAL)?;
-    attr.limit = 0;
+    let (cq, domain) = completions(init)?;
+    round_up(&mut init.attr)?;
     let charge = Charge::new(device, Kind::Srq)?;
     let reservation = tables::tables()?.srqs.reserve()?;
     let srqn = reservation.id();
-    let mut ring = None;
-    let mut matching = None;
-    let mut tm_mappings = None;
-    let queue = match udata {
-        Some(udata) => {
-            let stride = wr::recv_stride(attr.max_sge);
-            let mem = wr::new_ring(attr.max_wr, stride)?;
-            let map = udata.ucontext()?.map_ring(mem.clone())?;
-            let response = abi::xroce_create_srq_resp {
-                ring: ring_info(&mem, &map, attr.max_wr, stride),
-                srqn,
-                reserved: 0,
-            };
-            if init.srq_type == SrqType::TagMatching {
-                let cq = cq.clone().ok_or(EINVAL)?;
-                let made = tm::create(init.max_num_tags, cq, udata)?;
-                matching = Some(made.tm);
-                tm_mappings = Some(made.mappings);
-                udata.write(&abi::xroce_create_tm_srq_resp {
-                    srq: response,
-                    ops: made.ops,
-                    freed: made.freed,
-                    max_sge: limits::MAX_TM_SGE,
-                    reserved: 0,
-                })?;
-            } else {
-                udata.write(&response)?;
-            }
-            ring = Some(KBox::pin_init(
-                new_mutex!(UserRing {
-                    mem: mem.clone(),
-                    _mapping: map,
-                }),
-                GFP_ACCOUNT,
-            )?);
-            Queue::User(RingReader::new(mem, attr.max_wr, stride))
-        }
+    let new = match udata {
+        Some(udata) => user_queue(init, srqn, udata)?,
         // Operations on a matching list have no verb in the kernel.
         None if init.srq_type == SrqType::TagMatching => return Err(eopnotsupp()),
-        None => {
-            let queue = KernelQueue::new(attr.max_wr, attr.max_sge);
-            Queue::Kernel(Arc::pin_init(queue, GFP_KERNEL)?)
-        }
+        None => kernel_queue(&init.attr)?,
     };
     let wire = WireSrq::new(NewSrq {
         srqn,
@@ -142,8 +96,8 @@ pub(crate) fn create(
         domain,
         max_wr: init.attr.max_wr,
         max_sge: init.attr.max_sge,
-        queue,
-        tm: matching,
+        queue: new.queue,
+        tm: new.tm,
         handle,
         charge,
     })?;
@@ -151,11 +105,100 @@ pub(crate) fn create(
     Ok(CreatedSrq {
         data: SrqData {
             wire,
-            ring,
-            _tm_mappings: tm_mappings,
+            ring: new.ring,
+            _tm_mappings: new.tm_mappings,
         },
         srq_num: srqn,
     })
+}
+
+/// Where receives complete and the number of the XRC domain, for the types of queues that have
+/// these. EINVAL when one is missing.
+fn completions(init: &SrqInitAttr<'_, Xroce>) -> Result<(Option<Ref<WireCq>>, Option<u64>)> {
+    if init.srq_type == SrqType::Basic {
+        return Ok((None, None));
+    }
+    let cq = init.cq.ok_or(EINVAL)?.data().wire.clone();
+    let domain = match init.srq_type {
+        SrqType::Xrc => Some(init.xrcd.ok_or(EINVAL)?.data().id()),
+        SrqType::Basic | SrqType::TagMatching => None,
+    };
+    Ok((Some(cq), domain))
+}
+
+/// The size that a queue gets whose user asks for `attr`. EINVAL beyond the device's limits.
+fn round_up(attr: &mut SrqAttr) -> Result {
+    if attr.max_wr == 0 || attr.max_wr > limits::MAX_SRQ_WR || attr.max_sge > limits::MAX_SGE {
+        return Err(EINVAL);
+    }
+    attr.max_sge = attr.max_sge.max(1);
+    attr.max_wr = attr.max_wr.checked_next_power_of_two().ok_or(EINVAL)?;
+    attr.limit = 0;
+    Ok(())
+}
+
+/// Makes the queue of a kernel user.
+fn kernel_queue(attr: &SrqAttr) -> Result<NewQueue> {
+    let queue = KernelQueue::new(attr.max_wr, attr.max_sge);
+    Ok(NewQueue {
+        queue: Queue::Kernel(Arc::pin_init(queue, GFP_KERNEL)?),
+        ring: None,
+        tm: None,
+        tm_mappings: None,
+    })
+}
+
+/// Makes the ring of a process, and for tag matching the list and its rings, and tells user space
+/// about them.
+fn user_queue(
+    init: &SrqInitAttr<'_, Xroce>,
+    srqn: u32,
+    udata: &mut Udata<'_, Xroce>,
+) -> Result<NewQueue> {
+    let entries = init.attr.max_wr;
+    let stride = wr::recv_stride(init.attr.max_sge);
+    let mem = wr::new_ring(entries, stride)?;
+    let mapping = udata.ucontext()?.map_ring(mem.clone())?;
+    let response = abi::xroce_create_srq_resp {
+        ring: ring_info(&mem, &mapping, entries, stride),
+        srqn,
+        reserved: 0,
+    };
+    let (tm, tm_mappings) = if init.srq_type == SrqType::TagMatching {
+        let (tm, mappings) = user_tags(init, response, udata)?;
+        (Some(tm), Some(mappings))
+    } else {
+        udata.write(&response)?;
+        (None, None)
+    };
+    let ring = UserRing {
+        mem: mem.clone(),
+        _mapping: mapping,
+    };
+    Ok(NewQueue {
+        queue: Queue::User(RingReader::new(mem, entries, stride)),
+        ring: Some(KBox::pin_init(new_mutex!(ring), GFP_ACCOUNT)?),
+        tm,
+        tm_mappings,
+    })
+}
+
+/// Makes the matching list of a process and tells user space about it and about the queue.
+fn user_tags(
+    init: &SrqInitAttr<'_, Xroce>,
+    srq: abi::xroce_create_srq_resp,
+    udata: &mut Udata<'_, Xroce>,
+) -> Result<(Arc<Tm>, [RingMapping; 2])> {
+    let cq = init.cq.ok_or(EINVAL)?.data().wire.clone();
+    let made = tm::create(init.max_num_tags, cq, udata)?;
+    udata.write(&abi::xroce_create_tm_srq_resp {
+        srq,
+        ops: made.ops,
+        freed: made.freed,
+        max_sge: limits::MAX_TM_SGE,
+        reserved: 0,
+    })?;
+    Ok((made.tm, made.mappings))
 }
 
 /// Gives a user's queue a ring for `max_wr` receives and tells user space about it. EINVAL when more
