@@ -163,76 +163,90 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     let Region::Fixed(fixed) = old.kind() else {
         return Err(EINVAL);
     };
-    let access = match change.access {
-        Some(flags) => check_access(flags)?,
-        None => fixed.access,
-    };
-    // Whether its use sleeps is asked before it is used: a key stays with the answer.
-    if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND {
-        return Err(EINVAL);
-    }
-    let gets_writable = access::is_writing(access) && !fixed.memory.is_writable();
-    let other = match &change.memory {
-        Some(region) => {
-            let region = UserRegion { access, ..*region };
-            let (_, iova) = check_user(&region)?;
-            Some((region, iova))
-        }
-        // What was pinned to be read must be pinned again to be written.
-        None if gets_writable && access & access::ON_DEMAND == 0 => Some((
-            UserRegion {
-                start: fixed.start,
-                length: fixed.length,
-                iova: fixed.iova,
-                access,
-            },
-            fixed.iova,
-        )),
-        None if access & !fixed.access & PERSISTENT != 0 && !fixed.memory.may_persist() => {
-            return Err(EINVAL);
-        }
-        None => None,
-    };
-    let (memory, start, length, iova) = match other {
-        Some((region, iova)) => (
-            user_memory(change.owner, &region, access)?,
-            region.start,
-            region.length,
+    let access = changed_access(fixed, change)?;
+    let renewed = match changed_memory(fixed, change, access)? {
+        Some((region, iova)) => Fixed {
+            key: fixed.key,
             iova,
-        ),
-        None => {
-            let memory = match &*fixed.memory {
-                // An access that the old rights allowed may be waiting for its pages, for long: it is
-                // not to happen after this, so the two do not share what ends it.
-                Memory::OnDemand(memory) => {
-                    let again = memory.again(access::is_writing(access))?;
-                    Arc::new(Memory::OnDemand(again), GFP_ACCOUNT)?
-                }
-                _ => fixed.memory.clone(),
-            };
-            (memory, fixed.start, fixed.length, fixed.iova)
-        }
+            length: region.length,
+            access,
+            memory: user_memory(change.owner, &region, access)?,
+            start: region.start,
+        },
+        None => Fixed {
+            key: fixed.key,
+            iova: fixed.iova,
+            length: fixed.length,
+            access,
+            memory: same_memory(fixed, access)?,
+            start: fixed.start,
+        },
     };
     let pd = match change.pd {
         Some(pd) => pd.data().id(),
         None => old.pd(),
     };
-    let new = WireMr::new(
-        pd,
-        Region::Fixed(Fixed {
-            key: fixed.key,
-            iova,
-            length,
-            access,
-            memory,
-            start,
-        }),
-    )?;
+    let new = WireMr::new(pd, Region::Fixed(renewed))?;
     old.close_windows()?;
     prepare(change.owner, access);
     drop(tables.mrs.replace(number, new));
     old.revoke();
     Ok(())
+}
+
+/// The rights of a region after a change. EINVAL for a change between pinned and on-demand memory:
+/// a queue pair asks whether the use of a key may sleep before it uses it, so the answer must not
+/// change.
+fn changed_access(fixed: &Fixed, change: &Rereg<'_, Xroce>) -> Result<u32> {
+    let access = match change.access {
+        Some(flags) => check_access(flags)?,
+        None => fixed.access,
+    };
+    if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND {
+        return Err(EINVAL);
+    }
+    Ok(access)
+}
+
+/// The memory to register for a region that gets the rights `access`, and the address of its first
+/// byte; `None` if the region keeps its memory. EINVAL for a bad range, and for memory that is to
+/// be persistent and is not.
+fn changed_memory(
+    fixed: &Fixed,
+    change: &Rereg<'_, Xroce>,
+    access: u32,
+) -> Result<Option<(UserRegion, u64)>> {
+    if let Some(region) = &change.memory {
+        let region = UserRegion { access, ..*region };
+        let (_, iova) = check_user(&region)?;
+        return Ok(Some((region, iova)));
+    }
+    // What was pinned to be read must be pinned again to be written.
+    let is_on_demand = access & access::ON_DEMAND != 0;
+    if access::is_writing(access) && !fixed.memory.is_writable() && !is_on_demand {
+        let region = UserRegion {
+            start: fixed.start,
+            length: fixed.length,
+            iova: fixed.iova,
+            access,
+        };
+        return Ok(Some((region, fixed.iova)));
+    }
+    if access & !fixed.access & PERSISTENT != 0 && !fixed.memory.may_persist() {
+        return Err(EINVAL);
+    }
+    Ok(None)
+}
+
+/// The memory of a region that keeps it. An access that the old rights allowed may be waiting for
+/// its pages, for long. It must not happen after the change, so on-demand memory is made again: the
+/// two do not share what ends an access.
+fn same_memory(fixed: &Fixed, access: u32) -> Result<Arc<Memory>> {
+    let Memory::OnDemand(memory) = &*fixed.memory else {
+        return Ok(fixed.memory.clone());
+    };
+    let again = memory.again(access::is_writing(access))?;
+    Ok(Arc::new(Memory::OnDemand(again), GFP_ACCOUNT)?)
 }
 
 /// `ibv_reg_dm_mr`: addresses count from 0. EINVAL for bytes that are outside and for persistence, which
