@@ -8,7 +8,9 @@
 
 pub(crate) mod advise;
 pub(crate) mod ah;
+pub(crate) mod context;
 pub(crate) mod cq;
+pub(crate) mod device;
 pub(crate) mod dm;
 pub(crate) mod link;
 pub(crate) mod mcast;

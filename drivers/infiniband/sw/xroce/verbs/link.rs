@@ -4,10 +4,8 @@
 //! device.
 
 use crate::prelude::*;
-use crate::verbs::provider::{
-    DeviceData,
-    Xroce, //
-};
+use crate::verbs::device::DeviceData;
+use crate::verbs::provider::Xroce;
 use datapath::{
     mr,
     mtu, //

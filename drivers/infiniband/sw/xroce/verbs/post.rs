@@ -16,7 +16,6 @@ use datapath::qp::request::{
     UdPart,
     MAX_SGE, //
 };
-use datapath::qp::QpKind;
 use datapath::wr::{
     check_length,
     is_allowed, //
@@ -53,8 +52,23 @@ fn kernel_list(
     Ok((count as u32, total))
 }
 
-/// Puts a kernel user's receive into its queue. ENOMEM when that is full. Any context.
-pub(crate) fn post_recv(queue: &KernelQueue<RecvHead>, wr: &RecvWr<'_>) -> Result {
+/// `ib_post_recv`. EINVAL for a queue pair in RESET or without a receive queue of a kernel user,
+/// ENOMEM when that is full. Any context.
+pub(crate) fn receive(qp: &WireQp, wr: &RecvWr<'_>) -> Result {
+    let queue = qp.kernel_recvs.as_ref().ok_or(EINVAL)?;
+    if qp.state() == QpState::Reset {
+        return Err(EINVAL);
+    }
+    receive_into(queue, wr)?;
+    if qp.state().is_error() {
+        // Nothing else runs this side any more.
+        qp.schedule_receive();
+    }
+    Ok(())
+}
+
+/// Puts a kernel user's receive into a queue. ENOMEM when that is full. Any context.
+pub(crate) fn receive_into(queue: &KernelQueue<RecvHead>, wr: &RecvWr<'_>) -> Result {
     let mut list = [Sge::default(); MAX_SGE];
     let (num_sge, _) = kernel_list(wr.sges(), &mut list)?;
     queue.post(
@@ -66,39 +80,26 @@ pub(crate) fn post_recv(queue: &KernelQueue<RecvHead>, wr: &RecvWr<'_>) -> Resul
     )
 }
 
-/// Puts a kernel user's send into its queue. ENOMEM when that is full. Any context.
-pub(crate) fn post_send(
-    kind: QpKind,
-    queue: &KernelQueue<SendHead>,
-    wr: &SendWr<'_, Xroce>,
-    is_error: bool,
-) -> Result {
-    let mut list = [Sge::default(); MAX_SGE];
-    let op = match wr.opcode().ok_or(EINVAL)? {
-        SendOpcode::Send => SendOp::Send,
-        SendOpcode::SendImm => SendOp::SendImm,
-        SendOpcode::SendInv => SendOp::SendInv,
-        SendOpcode::RdmaWrite => SendOp::Write,
-        SendOpcode::RdmaWriteImm => SendOp::WriteImm,
-        SendOpcode::RdmaRead => SendOp::Read,
-        SendOpcode::AtomicCmpSwap => SendOp::CmpSwap,
-        SendOpcode::AtomicFetchAdd => SendOp::FetchAdd,
-        SendOpcode::LocalInv => SendOp::LocalInv,
-        SendOpcode::RegMr => SendOp::RegMr,
-    };
-    // It will be flushed, whatever it is: `ib_drain_sq()` posts an RDMA WRITE to any queue pair.
-    if is_error && !is_allowed(kind, op) {
-        let head = SendHead {
-            wr_id: wr.wr_id(),
-            op,
-            ..SendHead::default()
-        };
-        return queue.post(&head, &[]);
-    }
-    // Inline data of a kernel user would have to be copied now; the device says it has none.
-    if !is_allowed(kind, op) || wr.inline() {
+/// `ib_post_send`. EINVAL for a queue pair that is not ready to send or has no send queue of a
+/// kernel user, and for a request that makes no sense; ENOMEM when the queue is full. Any context.
+pub(crate) fn send(qp: &WireQp, wr: &SendWr<'_, Xroce>) -> Result {
+    let queue = qp.kernel_sends.as_ref().ok_or(EINVAL)?;
+    let state = qp.state();
+    if matches!(state, QpState::Reset | QpState::Init | QpState::Rtr) {
         return Err(EINVAL);
     }
+    let op = operation(wr.opcode().ok_or(EINVAL)?);
+    if !is_allowed(qp.kind, op) {
+        return match state.is_error() {
+            true => post_to_flush(queue, wr, op),
+            false => Err(EINVAL),
+        };
+    }
+    // Inline data of a kernel user would have to be copied now; the device says it has none.
+    if wr.inline() {
+        return Err(EINVAL);
+    }
+    let mut list = [Sge::default(); MAX_SGE];
     let (num_sge, length) = kernel_list(wr.sges(), &mut list)?;
     let mut head = SendHead {
         wr_id: wr.wr_id(),
@@ -111,6 +112,48 @@ pub(crate) fn post_send(
         length,
         ..SendHead::default()
     };
+    fill_rdma(&mut head, wr)?;
+    if qp.kind.is_datagram() {
+        let ud = wr.ud().ok_or(EINVAL)?;
+        head.ud = UdPart {
+            ah: ud.ah.data().number(),
+            remote_qpn: ud.remote_qpn,
+            remote_qkey: ud.remote_qkey,
+        };
+    }
+    check_length(&head).map_err(|_| EINVAL)?;
+    queue.post(&head, list.get(..num_sge as usize).ok_or(EINVAL)?)
+}
+
+fn operation(opcode: SendOpcode) -> SendOp {
+    match opcode {
+        SendOpcode::Send => SendOp::Send,
+        SendOpcode::SendImm => SendOp::SendImm,
+        SendOpcode::SendInv => SendOp::SendInv,
+        SendOpcode::RdmaWrite => SendOp::Write,
+        SendOpcode::RdmaWriteImm => SendOp::WriteImm,
+        SendOpcode::RdmaRead => SendOp::Read,
+        SendOpcode::AtomicCmpSwap => SendOp::CmpSwap,
+        SendOpcode::AtomicFetchAdd => SendOp::FetchAdd,
+        SendOpcode::LocalInv => SendOp::LocalInv,
+        SendOpcode::RegMr => SendOp::RegMr,
+    }
+}
+
+/// Posts a request that the queue pair cannot execute, in an error state: it will be flushed,
+/// whatever it is. `ib_drain_sq()` posts an RDMA WRITE to any queue pair.
+fn post_to_flush(queue: &KernelQueue<SendHead>, wr: &SendWr<'_, Xroce>, op: SendOp) -> Result {
+    let head = SendHead {
+        wr_id: wr.wr_id(),
+        op,
+        ..SendHead::default()
+    };
+    queue.post(&head, &[])
+}
+
+/// Puts in the memory that an RDMA operation or an atomic names, or the registration of a region.
+/// EINVAL for the key of another region than the one to register.
+fn fill_rdma(head: &mut SendHead, wr: &SendWr<'_, Xroce>) -> Result {
     if let Some(rdma) = wr.rdma() {
         head.rdma.remote_addr = rdma.remote_addr;
         head.rdma.rkey = rdma.rkey;
@@ -124,7 +167,7 @@ pub(crate) fn post_send(
             swap: atomic.swap,
         };
     }
-    if op == SendOp::RegMr {
+    if head.op == SendOp::RegMr {
         let reg = wr.reg().ok_or(EINVAL)?;
         if reg.mr.data().number() != reg.key >> 8 {
             return Err(EINVAL);
@@ -135,14 +178,5 @@ pub(crate) fn post_send(
             access: reg.access,
         });
     }
-    if kind.is_datagram() {
-        let ud = wr.ud().ok_or(EINVAL)?;
-        head.ud = UdPart {
-            ah: ud.ah.data().number(),
-            remote_qpn: ud.remote_qpn,
-            remote_qkey: ud.remote_qkey,
-        };
-    }
-    check_length(&head).map_err(|_| EINVAL)?;
-    queue.post(&head, list.get(..num_sge as usize).ok_or(EINVAL)?)
+    Ok(())
 }

@@ -4,6 +4,7 @@
 
 use super::ah::AhData;
 use super::cq::CqData;
+use super::device::DeviceData;
 use super::dm::DmData;
 use super::mr::MrData;
 use super::mw::MwData;
@@ -15,7 +16,9 @@ use super::xrc::XrcdData;
 use super::{
     advise,
     ah,
+    context,
     cq,
+    device,
     dm,
     mcast,
     mr,
@@ -28,11 +31,7 @@ use super::{
     xrc, //
 };
 use crate::prelude::*;
-use datapath::{
-    counters,
-    limits,
-    mcast as groups, //
-};
+use datapath::counters;
 use rdma::{
     ah::{
         Ah,
@@ -45,13 +44,8 @@ use rdma::{
         Notify, //
     },
     device::{
-        device_cap,
-        kernel_cap,
-        odp_cap,
         Device,
-        DeviceAttr,
-        OnDemandCaps,
-        TmCaps, //
+        DeviceAttr, //
     },
     dm::{
         CreatedDm,
@@ -60,7 +54,6 @@ use rdma::{
         DmRegion, //
     },
     gid::Gid,
-    mem,
     mr::{
         Advice,
         AdvisedRange,
@@ -119,50 +112,8 @@ use rdma::{
     xrcd::Xrcd, //
 };
 
-/// Version that `ibv_devinfo` shows: major.minor.patch.
-const VERSION: u64 = 1 << 16;
-/// Shown as the vendor: locally administered, nobody's.
-const VENDOR_ID: u32 = 0x02_5852;
-/// The part: "xr".
-const VENDOR_PART_ID: u32 = 0x7872;
-/// Features of the user ABI.
-const FEATURES: u64 = abi::XROCE_FEATURE_SHARED_ARM as u64 | abi::XROCE_FEATURE_AWAKE as u64;
-
-/// The operations of one transport that support on-demand paging: all of its operations.
-const DATAGRAM: u32 = odp_cap::SEND | odp_cap::RECV | odp_cap::SRQ_RECV;
-const CONNECTED: u32 = DATAGRAM | odp_cap::WRITE;
-const RELIABLE: u32 =
-    CONNECTED | odp_cap::READ | odp_cap::ATOMIC | odp_cap::FLUSH | odp_cap::ATOMIC_WRITE;
-
-/// On-demand paging.
-const ON_DEMAND: OnDemandCaps = OnDemandCaps {
-    general: odp_cap::SUPPORT | odp_cap::IMPLICIT,
-    rc: RELIABLE,
-    uc: CONNECTED,
-    ud: DATAGRAM,
-    xrc: RELIABLE & !odp_cap::RECV,
-};
-
-/// FLUSH to persistence, on architectures that can write their caches back.
-const PERSISTENCE: u64 = match mem::HAS_WRITE_BACK {
-    true => device_cap::FLUSH_PERSISTENT,
-    false => 0,
-};
-
 /// The driver.
 pub(crate) struct Xroce;
-
-/// What ib_core's device holds.
-pub(crate) struct DeviceData {
-    pub(crate) wire: Arc<WireDevice>,
-}
-
-impl Drop for DeviceData {
-    /// The device is gone: frees the UDP port at once, whatever still holds the shared part.
-    fn drop(&mut self) {
-        self.wire.tunnel().close();
-    }
-}
 
 #[vtable]
 impl Provider for Xroce {
@@ -184,69 +135,7 @@ impl Provider for Xroce {
     type RcvQp = RcvQpData;
 
     fn query_device(device: &Device<Self>) -> Result<DeviceAttr> {
-        let wire = &device.data().wire;
-        Ok(DeviceAttr {
-            fw_ver: VERSION,
-            sys_image_guid: wire.guid().to_be_bytes(),
-            max_mr_size: limits::MAX_MR_SIZE,
-            page_size_cap: !0xfff,
-            vendor_id: VENDOR_ID,
-            vendor_part_id: VENDOR_PART_ID,
-            hw_ver: 1,
-            max_qp: limits::MAX_QP,
-            max_qp_wr: limits::MAX_QP_WR,
-            device_cap_flags: device_cap::XRC
-                | device_cap::CURR_QP_STATE_MOD
-                | device_cap::PORT_ACTIVE_EVENT
-                | device_cap::SYS_IMAGE_GUID
-                | device_cap::RC_RNR_NAK_GEN
-                | device_cap::SRQ_RESIZE
-                | device_cap::MEM_WINDOW
-                | device_cap::MEM_WINDOW_TYPE_2B
-                | device_cap::MEM_MGT_EXTENSIONS
-                | device_cap::FLUSH_GLOBAL
-                | PERSISTENCE
-                | device_cap::ATOMIC_WRITE,
-            kernel_cap_flags: kernel_cap::LOCAL_DMA_LKEY
-                | kernel_cap::ALLOW_USER_UNREG
-                | kernel_cap::ON_DEMAND_PAGING,
-            on_demand: ON_DEMAND,
-            max_send_sge: limits::MAX_SGE,
-            max_recv_sge: limits::MAX_SGE,
-            max_sge_rd: limits::MAX_SGE,
-            max_cq: limits::MAX_CQ,
-            max_cqe: limits::MAX_CQE,
-            max_mr: limits::MAX_MR,
-            max_mw: limits::MAX_MW,
-            max_dm_size: limits::MAX_DM_SIZE,
-            max_fast_reg_page_list_len: limits::MAX_FAST_PAGES,
-            max_pd: limits::MAX_PD,
-            max_qp_rd_atom: u32::from(limits::MAX_RD_ATOMIC),
-            max_res_rd_atom: limits::MAX_QP.saturating_mul(u32::from(limits::MAX_RD_ATOMIC)),
-            max_qp_init_rd_atom: u32::from(limits::MAX_INIT_RD_ATOMIC),
-            atomic_hca: true,
-            max_mcast_grp: groups::MAX_GROUPS,
-            max_mcast_qp_attach: groups::MAX_QPS as u32,
-            max_total_mcast_qp_attach: groups::MAX_MEMBERS as u32,
-            max_ah: limits::MAX_AH,
-            max_srq: limits::MAX_SRQ,
-            max_srq_wr: limits::MAX_SRQ_WR,
-            max_srq_sge: limits::MAX_SGE,
-            max_pkeys: 1,
-            // 4.096 µs << 15 = 134 ms: the receiver may sit behind a busy softirq.
-            local_ca_ack_delay: 15,
-            timestamp_mask: u64::MAX,
-            // kHz; the time stamps count nanoseconds.
-            hca_core_clock: 1_000_000,
-            max_cq_moderation_count: limits::MAX_CQ_MODERATION_COUNT,
-            max_cq_moderation_period: limits::MAX_CQ_MODERATION_PERIOD,
-            tm: TmCaps {
-                max_rndv_hdr_size: limits::MAX_RNDV_HDR,
-                max_num_tags: limits::MAX_TM_TAGS,
-                max_ops: limits::MAX_TM_OPS,
-                max_sge: limits::MAX_TM_SGE,
-            },
-        })
+        Ok(device::query(device))
     }
 
     fn query_port(device: &Device<Self>, port: u32) -> Result<PortAttr> {
@@ -277,18 +166,7 @@ impl Provider for Xroce {
     }
 
     fn alloc_ucontext(_device: &Device<Self>, udata: &mut Payload<'_>) -> Result<()> {
-        let request: abi::xroce_alloc_ucontext_req = udata.read()?;
-        if request.abi_version != abi::XROCE_ABI_VERSION {
-            return Err(eproto());
-        }
-        if request.reserved != 0 {
-            return Err(EINVAL);
-        }
-        udata.write(&abi::xroce_alloc_ucontext_resp {
-            abi_version: abi::XROCE_ABI_VERSION,
-            max_inline: limits::MAX_INLINE,
-            features: request.features & FEATURES,
-        })
+        context::alloc(udata)
     }
 
     fn alloc_pd(device: &Device<Self>, _udata: Option<&mut Udata<'_, Self>>) -> Result<PdData> {
@@ -486,12 +364,7 @@ impl Provider for Xroce {
     }
 
     fn post_send(qp: &Qp<Self>, wr: &SendWr<'_, Self>) -> Result {
-        let wire = &qp.data().wire;
-        let queue = wire.kernel_sends.as_ref().ok_or(EINVAL)?;
-        if matches!(wire.state(), QpState::Reset | QpState::Init | QpState::Rtr) {
-            return Err(EINVAL);
-        }
-        post::post_send(wire.kind, queue, wr, wire.state().is_error())
+        post::send(&qp.data().wire, wr)
     }
 
     fn post_send_end(qp: &Qp<Self>) {
@@ -504,17 +377,7 @@ impl Provider for Xroce {
     }
 
     fn post_recv(qp: &Qp<Self>, wr: &RecvWr<'_>) -> Result {
-        let wire = &qp.data().wire;
-        let queue = wire.kernel_recvs.as_ref().ok_or(EINVAL)?;
-        if wire.state() == QpState::Reset {
-            return Err(EINVAL);
-        }
-        post::post_recv(queue, wr)?;
-        if wire.state().is_error() {
-            // Nothing else runs this side any more.
-            wire.schedule_receive();
-        }
-        Ok(())
+        post::receive(&qp.data().wire, wr)
     }
 
     fn create_ah(

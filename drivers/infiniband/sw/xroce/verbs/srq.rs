@@ -293,5 +293,5 @@ pub(crate) fn doorbell(srq: &Srq<Xroce>) -> Result {
 /// One receive of a kernel user. Any context.
 pub(crate) fn post(srq: &Srq<Xroce>, wr: &RecvWr<'_>) -> Result {
     let queue = srq.data().wire.kernel().ok_or(EINVAL)?;
-    post::post_recv(queue, wr)
+    post::receive_into(queue, wr)
 }
