@@ -2,10 +2,16 @@
 
 //! The send direction of a connected queue pair: it takes work requests, sends packets and
 //! completes requests.
+//!
+//! `send/io.rs` fetches work requests, `send/data.rs` finds their data, `send/env.rs` does what the
+//! requester asks of the kernel.
 
+mod data;
+mod env;
 mod io;
 
-pub(crate) use self::io::{complete, Failure, Fetched, SendEnv, SendIo, SendQueue, SendWqe};
+pub(crate) use self::env::{complete, SendEnv};
+pub(crate) use self::io::{Failure, Fetched, SendIo, SendQueue, SendWqe};
 use super::engine::{parse_from, take_packets, Budget, FromPeer, BACKLOG_BURSTS};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Fetching send work requests, finding their data, and releasing their slots.
+//! Fetching send work requests, and releasing their slots.
 
-use super::super::request::{filled, KernelQueue, Origin, SendHead, SendOp, Sge};
+use super::super::request::{filled, KernelQueue, Origin, SendHead, Sge};
 use super::super::ring::{CorruptRing, RingReader};
 use crate::prelude::*;
 use crate::tm::rendezvous;
-use crate::{access, local, mr, mw, wr};
-use roce::requester::{RequesterEnv, RequesterStats, SendCompletion};
+use crate::{local, wr};
+use roce::requester::RequesterStats;
 
 /// Where send work requests come from.
 pub(crate) enum SendQueue {
@@ -43,7 +43,7 @@ pub(crate) struct SendIo {
     /// Requests retired since the kernel queue was told.
     unreported: u32,
     /// Scratch for decoding.
-    scratch: KVVec<Sge>,
+    pub(super) scratch: KVVec<Sge>,
     /// User space was told that no doorbell is needed.
     awake: bool,
     /// The queue cannot go on; looked at when the run ends.
@@ -53,7 +53,7 @@ pub(crate) struct SendIo {
     /// An event is to tell when the queue has drained (`en_sqd_async_notify`).
     pub(crate) notify_drained: bool,
     /// Requests that were executed without a packet, and that no budget was charged for.
-    executed: u32,
+    pub(super) executed: u32,
     /// PSN of the next datagram.
     psn: u32,
     /// What was counted already.
@@ -108,14 +108,6 @@ impl SendIo {
         })
     }
 
-    /// The gather list of work request `slot`.
-    pub(crate) fn list(&self, slot: u32) -> &[Sge] {
-        let slot = slot as usize;
-        let count = self.wqes.get(slot).map_or(0, |w| w.head.num_sge) as usize;
-        let from = slot.wrapping_mul(self.max_sge);
-        self.sges.get(from..from.wrapping_add(count)).unwrap_or(&[])
-    }
-
     /// Copies the next work request into `slot`'s arrays. A request that makes no sense comes back
     /// as a broken one, so that it completes in its turn.
     pub(crate) fn fetch(&mut self, qp: &WireQp, wqe: &mut SendWqe) -> Result<Fetched, CorruptRing> {
@@ -133,12 +125,7 @@ impl SendIo {
                     return Ok(Fetched::Nothing);
                 }
                 let mut slot = [0u8; wr::MAX_SEND_SLOT];
-                let first = wr::SEND_SLOT_FIRST;
-                ring.copy(0, slot.get_mut(..first).ok_or(CorruptRing)?)?;
-                let len = wr::send_slot_len(&slot, self.max_sge);
-                if len > first {
-                    ring.copy(first, slot.get_mut(first..len).ok_or(CorruptRing)?)?;
-                }
+                copy_slot(ring, self.max_sge, &mut slot)?;
                 wqe.index = ring.next();
                 ring.advance();
                 if let Err(status) = wr::decode_send(
@@ -175,70 +162,6 @@ impl SendIo {
         }
         if let Some(to) = self.wqes.get_mut(slot as usize) {
             *to = *wqe;
-        }
-    }
-
-    /// Fills `out` from work request `slot`, wherever its data are.
-    pub(crate) fn gather(
-        &self,
-        pd: u64,
-        slot: u32,
-        offset: u32,
-        out: &mut [u8],
-    ) -> Result<(), Fault> {
-        let wqe = self.wqes.get(slot as usize).ok_or(Fault)?;
-        if wqe.head.origin == Origin::Fin {
-            let notice = rendezvous::notice(&wqe.head);
-            let from = notice.get(offset as usize..).ok_or(Fault)?;
-            out.copy_from_slice(from.get(..out.len()).ok_or(Fault)?);
-            return Ok(());
-        }
-        match (wqe.head.inline_at, &self.queue) {
-            (Some(at), SendQueue::User(ring)) => read_inline(ring, wqe, at, offset, out),
-            (Some(_), _) => Err(Fault),
-            (None, _) => access::gather(pd, self.list(slot), offset, out),
-        }
-    }
-
-    /// Whether the data of work request `slot` are in its slot, or nowhere but in this structure.
-    pub(crate) fn is_inline(&self, slot: u32) -> bool {
-        self.wqes
-            .get(slot as usize)
-            .is_some_and(|wqe| wqe.head.inline_at.is_some())
-            || self.is_notice(slot)
-    }
-
-    /// Whether work request `slot` tells a sender that its data were fetched.
-    pub(crate) fn is_notice(&self, slot: u32) -> bool {
-        self.wqes
-            .get(slot as usize)
-            .is_some_and(|wqe| wqe.head.origin == Origin::Fin)
-    }
-
-    /// The protection domain of the local keys of work request `slot`: of the device's, the one of the
-    /// SRQ whose tags they belong to.
-    pub(crate) fn list_pd(&self, qp: &WireQp, slot: u32) -> u64 {
-        let origin = self.wqes.get(slot as usize).map(|wqe| wqe.head.origin);
-        match (origin, &qp.srq) {
-            (Some(Origin::Fetch), Some(srq)) => srq.pd,
-            _ => qp.pd,
-        }
-    }
-
-    /// Fills `out` with all the data of the request that was fetched last.
-    pub(crate) fn gather_fetched(
-        &self,
-        pd: u64,
-        wqe: &SendWqe,
-        out: &mut [u8],
-    ) -> Result<(), Fault> {
-        match (wqe.head.inline_at, &self.queue) {
-            (Some(at), SendQueue::User(ring)) => read_inline(ring, wqe, at, 0, out),
-            (Some(_), _) => Err(Fault),
-            (None, _) => {
-                let list = self.scratch.get(..wqe.head.num_sge as usize).ok_or(Fault)?;
-                access::gather(pd, list, 0, out)
-            }
         }
     }
 
@@ -358,119 +281,18 @@ impl SendIo {
     }
 }
 
-/// Reads inline data from where they lie in the ring. The slot is in use until the request is
-/// retired; a user who changes it meanwhile changes what is sent and nothing else.
-fn read_inline(
+/// Copies the next slot of a ring, as far as its request reaches.
+#[inline]
+fn copy_slot(
     ring: &RingReader,
-    wqe: &SendWqe,
-    at: u32,
-    offset: u32,
-    out: &mut [u8],
-) -> Result<(), Fault> {
-    let end = (offset as usize).checked_add(out.len()).ok_or(Fault)?;
-    if end > wqe.head.length as usize {
-        return Err(Fault);
+    max_sge: usize,
+    slot: &mut [u8; wr::MAX_SEND_SLOT],
+) -> Result<(), CorruptRing> {
+    let first = wr::SEND_SLOT_FIRST;
+    ring.copy(0, slot.get_mut(..first).ok_or(CorruptRing)?)?;
+    let len = wr::send_slot_len(slot, max_sge);
+    if len > first {
+        ring.copy(first, slot.get_mut(first..len).ok_or(CorruptRing)?)?;
     }
-    let from = ring
-        .slot_offset(wqe.index)
-        .wrapping_add(at as usize)
-        .wrapping_add(offset as usize);
-    ring.mem().copy_out(from, out).map_err(|_| Fault)
-}
-
-/// What the requester sees of the kernel.
-pub(crate) struct SendEnv<'a> {
-    pub(crate) qp: &'a WireQp,
-    pub(crate) io: &'a mut SendIo,
-}
-
-impl RequesterEnv for SendEnv<'_> {
-    fn scatter(&mut self, slot: u32, offset: u32, data: &[u8]) -> Result<(), roce::status::Fault> {
-        let pd = self.io.list_pd(self.qp, slot);
-        access::scatter(pd, self.io.list(slot), offset, data).map_err(|_| roce::status::Fault)
-    }
-
-    fn complete(&mut self, done: &SendCompletion) {
-        let Some(wqe) = self.io.wqes.get(done.slot as usize) else {
-            return;
-        };
-        let wqe = *wqe;
-        let head = &wqe.head;
-        if !matches!(done.status, WcStatus::Success | WcStatus::WrFlushErr) {
-            self.qp.set_send_error();
-            self.io.failure.get_or_insert(Failure::Request);
-        }
-        self.io.retire(&wqe);
-        if done.signaled || done.status != WcStatus::Success || head.origin != Origin::User {
-            // Whoever sees the completion may use the slots again.
-            self.io.publish();
-            complete(self.qp, head, done.status, done.byte_len);
-        }
-        if done.status != WcStatus::Success {
-            self.count_failure(done.status);
-        }
-    }
-
-    fn local(&mut self, slot: u32) -> Result<(), WcStatus> {
-        self.io.executed = self.io.executed.wrapping_add(1);
-        let Some(wqe) = self.io.wqes.get(slot as usize) else {
-            return Err(WcStatus::LocQpOpErr);
-        };
-        if let Some(status) = wqe.broken {
-            return Err(status);
-        }
-        let head = &wqe.head;
-        match head.op {
-            SendOp::BindMw => mw::bind(self.qp, &head.rdma.bind()),
-            SendOp::LocalInv => mr::local_invalidate(self.qp, head.imm),
-            SendOp::RegMr => mr::fast_register(self.qp, &head.rdma.reg()),
-            _ => Err(WcStatus::LocQpOpErr),
-        }
-    }
-
-    fn fatal(&mut self) {
-        // A ring that was found corrupt meanwhile is the worse.
-        self.io.failure.get_or_insert(Failure::Request);
-    }
-
-    fn sq_drained(&mut self) {
-        if self.io.notify_drained {
-            self.qp.event(QpEvent::SendQueueDrained);
-        }
-    }
-}
-
-impl SendEnv<'_> {
-    fn count_failure(&self, status: WcStatus) {
-        let counter = match status {
-            WcStatus::RetryExcErr => Counter::RetryExceeded,
-            WcStatus::RnrRetryExcErr => Counter::RnrRetryExceeded,
-            _ => return,
-        };
-        self.qp.device.count(counter, 1);
-    }
-}
-
-/// Makes the completion of a send work request; one that is lost ends the QP.
-pub(crate) fn complete(qp: &WireQp, head: &SendHead, status: WcStatus, byte_len: u32) {
-    if head.origin != Origin::User {
-        return rendezvous::complete(qp, head, status);
-    }
-    let Some(cq) = &qp.send_cq else {
-        return;
-    };
-    let posted = cq.post_from(
-        &Completion {
-            wr_id: head.wr_id,
-            status,
-            opcode: wr::completion_opcode(head.op),
-            byte_len,
-            qp_num: qp.wire_qpn(),
-            ..Completion::default()
-        },
-        qp.handle(),
-    );
-    if posted.is_err() {
-        qp.fail();
-    }
+    Ok(())
 }
