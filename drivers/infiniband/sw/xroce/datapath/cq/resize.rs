@@ -2,10 +2,12 @@
 
 //! Resizing a user's completion queue.
 
-use super::{
+use super::store::{
     slot_at,
+    Store, //
+};
+use super::{
     Inner,
-    Store,
     WireCq, //
 };
 use crate::prelude::*;
