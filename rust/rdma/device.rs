@@ -487,7 +487,8 @@ impl<P: Provider> UnregisteredDevice<P> {
         netdev: &NetDev,
         config: &DeviceConfig<'_>,
     ) -> Result {
-        if config.name.to_bytes().contains(&b'%') {
+        // Not `to_bytes()`, which can panic as far as the compiler can tell.
+        if config.name.to_bytes_with_nul().contains(&b'%') {
             return Err(EINVAL);
         }
         let ib = self.raw.as_ptr();
