@@ -7,13 +7,14 @@
 
 use crate::prelude::*;
 use crate::qp::engine::{parse, take_packets, Budget};
-use crate::qp::receive::RecvIo;
+use crate::qp::receive::{Current, RecvIo};
 use crate::qp::request::{filled, SendOp};
 use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
 use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
-use roce::ud::{effective_qkey, Datagram, UdError};
+use roce::ud::{effective_qkey, Datagram, UdError, UdMessage};
+use roce::wire::Packet;
 
 /// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
 /// 20 of them.
@@ -150,6 +151,7 @@ pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<RxSkb>) -
     }
 }
 
+/// Takes a datagram: checks it, stores it in a receive and completes that.
 fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
     // To a group only when it is a member, which was seen before.
     if !skb.dst().is_multicast() && !qp.device.owns(&skb.dst()) {
@@ -159,53 +161,80 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
     let Some(packet) = parse(skb) else {
         return;
     };
-    let message = match roce::ud::receive(&packet, qp.qkey(), rx::PKEY) {
-        Ok(message) => message,
-        Err(error) => {
-            let counter = match error {
-                UdError::NotUd => Counter::Unknown,
-                UdError::Pkey => Counter::BadPkey,
-                UdError::Qkey => Counter::BadQkey,
-            };
-            qp.device.count(counter, 1);
-            return;
-        }
+    let Some(message) = check(qp, &packet) else {
+        return;
     };
-    // None of ours is longer, and a receive is not to be spent on one that is.
-    if packet.payload_len() > qp.device.mtu().bytes() {
-        qp.device.count(Counter::Malformed, 1);
+    if !has_receive(qp, io) {
         return;
     }
-    // There may be one that the datagram before was too long for.
-    if !io.current.active {
-        match io.take(qp, None) {
-            Ok(()) => {}
-            Err(ReceiveError::Fault) => {
-                qp.enter_error();
-                // That nobody hears of it makes no difference any more.
-                let _ = io.finish(qp, failed(WcStatus::LocQpOpErr));
-                return;
-            }
-            Err(ReceiveError::Broken) => return qp.fail(),
-            // No receive posted: the datagram is lost, as datagrams may be.
-            Err(_) => {
-                qp.device.count(Counter::Dropped, 1);
-                return;
-            }
-        }
-    }
-    // A datagram that is too long is dropped silently (IBTA C9-92; rxe and hfi1 do the same). Otherwise
-    // anybody who knows the Q_Key could end the queue pair, above all QP 1.
     let length = packet.payload_len().wrapping_add(GRH_LEN as u32);
     if length > access::total(io.current.list()) {
-        qp.device.count(Counter::Dropped, 1);
-        // Other queue pairs need the receives of a shared queue, so the user gets this one back to post
-        // it again (as with rxe). The queue pair goes on.
-        if qp.srq.is_some() && io.finish(qp, failed(WcStatus::LocLenErr)).is_err() {
-            qp.fail();
-        }
-        return;
+        return drop_too_long(qp, io);
     }
+    let status = match store(&io.current, skb, message.payload) {
+        Ok(()) => WcStatus::Success,
+        Err(access::ScatterError::TooLong) => WcStatus::LocLenErr,
+        Err(access::ScatterError::Protection) => WcStatus::LocProtErr,
+    };
+    if status != WcStatus::Success {
+        // A fault of its own ends a queue pair of any type (class A; 10.3.1). Whoever sees the
+        // completion finds it in the error state.
+        qp.enter_error();
+    }
+    let completion = completion(status, length, &message, skb);
+    if io.finish(qp, completion).is_err() {
+        qp.fail();
+    }
+}
+
+/// The datagram in a packet, if it has the partition key and the Q_Key of the queue pair and is not
+/// longer than the MTU.
+fn check<'a>(qp: &WireQp, packet: &Packet<'a>) -> Option<UdMessage<'a>> {
+    let counter = match roce::ud::receive(packet, qp.qkey(), rx::PKEY) {
+        // None of ours is longer, and a receive is not to be spent on one that is.
+        Ok(_) if packet.payload_len() > qp.device.mtu().bytes() => Counter::Malformed,
+        Ok(message) => return Some(message),
+        Err(UdError::NotUd) => Counter::Unknown,
+        Err(UdError::Pkey) => Counter::BadPkey,
+        Err(UdError::Qkey) => Counter::BadQkey,
+    };
+    qp.device.count(counter, 1);
+    None
+}
+
+/// Whether there is a current receive: the one that the datagram before was too long for, or the
+/// next, which is taken. Otherwise the datagram is lost, as datagrams may be.
+fn has_receive(qp: &WireQp, io: &mut RecvIo) -> bool {
+    if io.current.active {
+        return true;
+    }
+    match io.take(qp, None) {
+        Ok(()) => return true,
+        Err(ReceiveError::Fault) => {
+            qp.enter_error();
+            // That nobody hears of it makes no difference any more.
+            let _ = io.finish(qp, failed(WcStatus::LocQpOpErr));
+        }
+        Err(ReceiveError::Broken) => qp.fail(),
+        // No receive is posted.
+        Err(_) => qp.device.count(Counter::Dropped, 1),
+    }
+    false
+}
+
+/// A datagram that is too long is dropped silently (IBTA C9-92; rxe and hfi1 do the same).
+/// Otherwise anybody who knows the Q_Key could end the queue pair, above all QP 1.
+fn drop_too_long(qp: &WireQp, io: &mut RecvIo) {
+    qp.device.count(Counter::Dropped, 1);
+    // Other queue pairs need the receives of a shared queue, so the user gets this one back to post
+    // it again (as with rxe). The queue pair goes on.
+    if qp.srq.is_some() && io.finish(qp, failed(WcStatus::LocLenErr)).is_err() {
+        qp.fail();
+    }
+}
+
+/// Stores the header of the network and the payload in a receive.
+fn store(current: &Current, skb: &RxSkb, payload: &[u8]) -> Result<(), access::ScatterError> {
     let mut grh = [0u8; GRH_LEN];
     let header = skb.ip_header();
     if let Some(place) = GRH_LEN
@@ -214,42 +243,30 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
     {
         place.copy_from_slice(header);
     }
-    let current = &io.current;
     let list = current.list();
-    let stored = access::scatter(current.pd, list, 0, &grh)
-        .and_then(|()| access::scatter(current.pd, list, GRH_LEN as u32, message.payload));
-    let status = match stored {
-        Ok(()) => WcStatus::Success,
-        Err(access::ScatterError::TooLong) => WcStatus::LocLenErr,
-        Err(access::ScatterError::Protection) => WcStatus::LocProtErr,
-    };
-    if status != WcStatus::Success {
-        // A fault of its own ends a queue pair of any type (class A; 10.3.1). Whoever sees the completion
-        // finds it in the error state.
-        qp.enter_error();
-    }
+    access::scatter(current.pd, list, 0, &grh)?;
+    access::scatter(current.pd, list, GRH_LEN as u32, payload)
+}
+
+/// The completion of a receive that a datagram took; `length`: of the datagram, with the space for
+/// the header of the network.
+fn completion(status: WcStatus, length: u32, message: &UdMessage<'_>, skb: &RxSkb) -> Completion {
     let mut flags = wr::WC_GRH;
     if message.imm.is_some() {
         flags |= wr::WC_WITH_IMM;
     }
-    let posted = io.finish(
-        qp,
-        Completion {
-            status,
-            opcode: wr::WC_RECV,
-            byte_len: length,
-            imm: message.imm.unwrap_or(0),
-            src_qp: message.src_qpn,
-            wc_flags: flags,
-            solicited: message.solicited,
-            smac: Some(skb.smac()),
-            vlan: skb.vlan(),
-            is_v6: skb.is_v6(),
-            ..Completion::default()
-        },
-    );
-    if posted.is_err() {
-        qp.fail();
+    Completion {
+        status,
+        opcode: wr::WC_RECV,
+        byte_len: length,
+        imm: message.imm.unwrap_or(0),
+        src_qp: message.src_qpn,
+        wc_flags: flags,
+        solicited: message.solicited,
+        smac: Some(skb.smac()),
+        vlan: skb.vlan(),
+        is_v6: skb.is_v6(),
+        ..Completion::default()
     }
 }
 
