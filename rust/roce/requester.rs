@@ -36,10 +36,24 @@ mod timeout;
 mod transmit;
 mod wqe;
 
-pub use config::{RequesterConfig, Service};
-pub use local::{LocalError, LocalMessage, LocalOk};
-pub use transmit::{Payload, Transmit};
-pub use wqe::{SendOp, SendWr, Wqe};
+pub use config::{
+    RequesterConfig,
+    Service, //
+};
+pub use local::{
+    LocalError,
+    LocalMessage,
+    LocalOk, //
+};
+pub use transmit::{
+    Payload,
+    Transmit, //
+};
+pub use wqe::{
+    SendOp,
+    SendWr,
+    Wqe, //
+};
 
 use core::ops::DerefMut;
 
@@ -47,7 +61,10 @@ use self::outstanding::Outstanding;
 use crate::psn::Psn;
 use crate::retry::Retry;
 use crate::rnr::RnrRetry;
-use crate::status::{Fault, WcStatus};
+use crate::status::{
+    Fault,
+    WcStatus, //
+};
 use crate::window::Window;
 
 /// The most READs and atomics that are outstanding: a larger

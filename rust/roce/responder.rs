@@ -35,19 +35,42 @@ mod resource;
 mod send;
 mod write;
 
-pub use config::{Access, ResponderConfig, Service};
-pub use env::{
-    AccessKind, AtomicOp, CompletionLost, Flush, Placement, QpEvent, ReceiveError, RecvCompletion,
-    RecvOp, RemoteAccess, ResponderEnv, ScatterError,
+pub use config::{
+    Access,
+    ResponderConfig,
+    Service, //
 };
-pub use local::{LocalOutcome, LocalPlan};
-pub use read::{RemoteSlice, Response};
+pub use env::{
+    AccessKind,
+    AtomicOp,
+    CompletionLost,
+    Flush,
+    Placement,
+    QpEvent,
+    ReceiveError,
+    RecvCompletion,
+    RecvOp,
+    RemoteAccess,
+    ResponderEnv,
+    ScatterError, //
+};
+pub use local::{
+    LocalOutcome,
+    LocalPlan, //
+};
+pub use read::{
+    RemoteSlice,
+    Response, //
+};
 pub use resource::Resource;
 
 use core::ops::DerefMut;
 
 use self::duplicate::Repeated;
-use self::nak::{Gap, Refused};
+use self::nak::{
+    Gap,
+    Refused, //
+};
 use crate::psn::Psn;
 use crate::status::WcStatus;
 use crate::wire::Syndrome;

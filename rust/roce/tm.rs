@@ -30,9 +30,25 @@ pub mod phase;
 
 pub use credit::Credit;
 pub use hash::Key;
-pub use list::{AddError, Entry, List, MAX_MASKS, MAX_TAGS};
-pub use message::{fin, Message, Rvh, Tmh, RNDV_LEN, TMH_LEN};
-pub use phase::{Phase, WrongCount};
+pub use list::{
+    AddError,
+    Entry,
+    List,
+    MAX_MASKS,
+    MAX_TAGS, //
+};
+pub use message::{
+    fin,
+    Message,
+    Rvh,
+    Tmh,
+    RNDV_LEN,
+    TMH_LEN, //
+};
+pub use phase::{
+    Phase,
+    WrongCount, //
+};
 
 use core::ops::DerefMut;
 

@@ -3,9 +3,20 @@
 //! Unreliable datagrams: one packet is one message, and the sequence number is the only state (IBTA
 //! 9.8.3).
 
-use crate::opcode::{Opcode, Operation, Transport};
+use crate::opcode::{
+    Opcode,
+    Operation,
+    Transport, //
+};
 use crate::psn::Psn;
-use crate::wire::{pad, Bth, Deth, HeaderBuf, ImmDt, Packet};
+use crate::wire::{
+    pad,
+    Bth,
+    Deth,
+    HeaderBuf,
+    ImmDt,
+    Packet, //
+};
 
 /// Queue keys with this bit stand for the sender's own queue key (IBTA
 /// 10.2.5): so ordinary users cannot claim privileged ones.

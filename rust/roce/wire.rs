@@ -18,8 +18,15 @@ pub mod packet;
 pub mod reth;
 pub mod xrceth;
 
-pub use aeth::{Aeth, NakCode, Syndrome};
-pub use atomiceth::{AtomicAckEth, AtomicEth};
+pub use aeth::{
+    Aeth,
+    NakCode,
+    Syndrome, //
+};
+pub use atomiceth::{
+    AtomicAckEth,
+    AtomicEth, //
+};
 pub use bth::Bth;
 pub use cnp::Cnp;
 pub use deth::Deth;
@@ -27,7 +34,11 @@ pub use feth::Feth;
 pub use header_buf::HeaderBuf;
 pub use ieth::Ieth;
 pub use immdt::ImmDt;
-pub use packet::{split_icrc, Packet, ParseError};
+pub use packet::{
+    split_icrc,
+    Packet,
+    ParseError, //
+};
 pub use reth::Reth;
 pub use xrceth::XrcEth;
 

@@ -11,8 +11,15 @@
 //! at the end of the list while the clock is stopped. Prints the nanoseconds of one match (the
 //! median).
 
-use roce::tm::{Entry, Key, Matcher};
-use std::time::{Duration, Instant};
+use roce::tm::{
+    Entry,
+    Key,
+    Matcher, //
+};
+use std::time::{
+    Duration,
+    Instant, //
+};
 
 const BATCH: usize = 64;
 

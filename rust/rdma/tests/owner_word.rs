@@ -12,7 +12,10 @@
 mod word;
 
 use std::collections::HashSet;
-use word::{Word, OWNED};
+use word::{
+    Word,
+    OWNED, //
+};
 
 /// As `MAX_ROUNDS` of the kernel, but smaller, so that the bound is met.
 const ROUNDS: u8 = 2;

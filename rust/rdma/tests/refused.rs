@@ -9,22 +9,54 @@
 use core::cell::Cell;
 use kernel::prelude::*;
 use rdma::{
-    device::{DeviceConfig, UnregisteredDevice},
+    device::{
+        DeviceConfig,
+        UnregisteredDevice, //
+    },
     gated::Gated,
-    link::{Leave, LinkOps},
-    mem::{KernelAddr, OnDemand, PageList, Region},
+    link::{
+        Leave,
+        LinkOps, //
+    },
+    mem::{
+        KernelAddr,
+        OnDemand,
+        PageList,
+        Region, //
+    },
     mr::SgList,
-    net::{NetDev, RxSkb, TxBatch},
-    owner::{Owner, OwnerGuard, OwnerGuardBh, Run},
+    net::{
+        NetDev,
+        RxSkb,
+        TxBatch, //
+    },
+    owner::{
+        Owner,
+        OwnerGuard,
+        OwnerGuardBh,
+        Run, //
+    },
     provider::Provider,
-    rcu::{Global, Ref, Reservation, Table},
+    rcu::{
+        Global,
+        Ref,
+        Reservation,
+        Table, //
+    },
     restrack::ResEntry,
     uverbs::{
         file::FileId,
         rcv_qp::RcvQpAttr,
-        udata::{Payload, Udata},
+        udata::{
+            Payload,
+            Udata, //
+        }, //
     },
-    wr::{RecvWr, SendWr, WcBuf},
+    wr::{
+        RecvWr,
+        SendWr,
+        WcBuf, //
+    }, //
 };
 
 fn send<T: Send>() {}

@@ -13,7 +13,10 @@
 #[path = "../vector/pending.rs"]
 mod pending;
 
-use pending::{Called, Pending};
+use pending::{
+    Called,
+    Pending, //
+};
 use std::collections::HashSet;
 
 /// As `BATCH` of the kernel, but smaller, so that the bound is met.

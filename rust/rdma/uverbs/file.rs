@@ -14,11 +14,12 @@ use crate::{
     events::{
         Gate,
         QpEvent, //
-    },
+    }, //
 };
 use core::ops::Deref;
 use kernel::{
-    impl_has_work, new_work,
+    impl_has_work,
+    new_work,
     prelude::*,
     sync::{
         atomic::{
@@ -31,7 +32,7 @@ use kernel::{
         Queue,
         Work,
         WorkItem, //
-    },
+    }, //
 };
 
 /// The order of events that wait together: that in which they can have happened.

@@ -4,7 +4,12 @@
 
 use core::ops::DerefMut;
 
-use super::{Requester, RequesterEnv, State, Wqe};
+use super::{
+    Requester,
+    RequesterEnv,
+    State,
+    Wqe, //
+};
 use crate::status::WcStatus;
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {

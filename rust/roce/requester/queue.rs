@@ -4,7 +4,14 @@
 
 use core::ops::DerefMut;
 
-use super::{Requester, RequesterEnv, SendCompletion, SendOp, State, Wqe};
+use super::{
+    Requester,
+    RequesterEnv,
+    SendCompletion,
+    SendOp,
+    State,
+    Wqe, //
+};
 use crate::psn::Psn;
 use crate::status::WcStatus;
 

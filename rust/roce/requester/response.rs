@@ -4,13 +4,23 @@
 
 use core::ops::DerefMut;
 
-use super::{Requester, RequesterEnv, SendOp, State, Wqe};
+use super::{
+    Requester,
+    RequesterEnv,
+    SendOp,
+    State,
+    Wqe, //
+};
 use crate::opcode::Family;
 use crate::psn::Psn;
 use crate::rnr;
 use crate::status::WcStatus;
 use crate::ud::pkey_matches;
-use crate::wire::{NakCode, Packet, Syndrome};
+use crate::wire::{
+    NakCode,
+    Packet,
+    Syndrome, //
+};
 
 /// Whether an acknowledgement reached as far as it said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

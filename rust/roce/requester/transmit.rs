@@ -4,11 +4,30 @@
 
 use core::ops::DerefMut;
 
-use super::{Requester, RequesterEnv, SendOp, State, Wqe};
-use crate::opcode::{Opcode, Operation};
+use super::{
+    Requester,
+    RequesterEnv,
+    SendOp,
+    State,
+    Wqe, //
+};
+use crate::opcode::{
+    Opcode,
+    Operation, //
+};
 use crate::psn::Psn;
 use crate::status::WcStatus;
-use crate::wire::{pad, AtomicEth, Bth, Feth, HeaderBuf, Ieth, ImmDt, Reth, XrcEth};
+use crate::wire::{
+    pad,
+    AtomicEth,
+    Bth,
+    Feth,
+    HeaderBuf,
+    Ieth,
+    ImmDt,
+    Reth,
+    XrcEth, //
+};
 
 /// Messages that may go without asking for an ACK as long as more follow.
 const MAX_UNASKED_MESSAGES: u32 = 16;

@@ -2,7 +2,10 @@
 
 //! Send work requests, and the state that the requester keeps for each.
 
-use crate::mtu::{Mtu, MAX_MESSAGE};
+use crate::mtu::{
+    Mtu,
+    MAX_MESSAGE, //
+};
 use crate::opcode::Operation;
 use crate::psn::Psn;
 use crate::requester::Service;

@@ -5,9 +5,22 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{AtomicOp, Flush, Placement, Resource, Responder, ResponderEnv};
-use crate::opcode::{Family, Operation};
-use crate::wire::{Feth, Packet};
+use super::{
+    AtomicOp,
+    Flush,
+    Placement,
+    Resource,
+    Responder,
+    ResponderEnv, //
+};
+use crate::opcode::{
+    Family,
+    Operation, //
+};
+use crate::wire::{
+    Feth,
+    Packet, //
+};
 use crate::xrc::srqn_of;
 
 /// Placement type bit of FLUSH: be seen by everybody.

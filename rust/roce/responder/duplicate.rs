@@ -4,8 +4,15 @@
 
 use core::ops::DerefMut;
 
-use super::{Resource, Responder, ResponderEnv};
-use crate::opcode::{Family, Operation};
+use super::{
+    Resource,
+    Responder,
+    ResponderEnv, //
+};
+use crate::opcode::{
+    Family,
+    Operation, //
+};
 use crate::psn::Psn;
 use crate::wire::Packet;
 

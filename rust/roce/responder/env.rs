@@ -2,7 +2,10 @@
 
 //! The environment of a responder: what it requests from its caller.
 
-use crate::status::{Fault, WcStatus};
+use crate::status::{
+    Fault,
+    WcStatus, //
+};
 use crate::wire::HeaderBuf;
 
 /// Why there is no receive work request.

@@ -7,11 +7,23 @@ use core::ops::DerefMut;
 use super::atomic::Request;
 use super::nak::Refused;
 use super::{
-    AccessKind, AtomicOp, Message, QpEvent, RemoteSlice, Resource, Responder, ResponderEnv,
-    Service, State,
+    AccessKind,
+    AtomicOp,
+    Message,
+    QpEvent,
+    RemoteSlice,
+    Resource,
+    Responder,
+    ResponderEnv,
+    Service,
+    State, //
 };
 use crate::mtu::MAX_MESSAGE;
-use crate::requester::{LocalError, LocalMessage, SendOp};
+use crate::requester::{
+    LocalError,
+    LocalMessage,
+    SendOp, //
+};
 use crate::rnr;
 use crate::wire::Feth;
 

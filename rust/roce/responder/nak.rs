@@ -4,13 +4,29 @@
 
 use core::ops::DerefMut;
 
-use super::{QpEvent, Resource, Responder, ResponderEnv, State};
-use crate::opcode::{Opcode, Operation};
+use super::{
+    QpEvent,
+    Resource,
+    Responder,
+    ResponderEnv,
+    State, //
+};
+use crate::opcode::{
+    Opcode,
+    Operation, //
+};
 use crate::psn::Psn;
 use crate::rnr;
 use crate::status::WcStatus;
 use crate::wire::aeth::CREDITS_UNLIMITED;
-use crate::wire::{Aeth, AtomicAckEth, Bth, HeaderBuf, NakCode, Syndrome};
+use crate::wire::{
+    Aeth,
+    AtomicAckEth,
+    Bth,
+    HeaderBuf,
+    NakCode,
+    Syndrome, //
+};
 
 /// What was said about the gap before packets that came too early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

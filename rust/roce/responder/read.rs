@@ -5,10 +5,26 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{AccessKind, QpEvent, Resource, Responder, ResponderEnv, State};
+use super::{
+    AccessKind,
+    QpEvent,
+    Resource,
+    Responder,
+    ResponderEnv,
+    State, //
+};
 use crate::mtu::MAX_MESSAGE;
-use crate::opcode::{Operation, Position};
-use crate::wire::{pad, HeaderBuf, NakCode, Packet, Syndrome};
+use crate::opcode::{
+    Operation,
+    Position, //
+};
+use crate::wire::{
+    pad,
+    HeaderBuf,
+    NakCode,
+    Packet,
+    Syndrome, //
+};
 use crate::xrc::srqn_of;
 
 /// Bytes of the responder's memory.

@@ -5,8 +5,18 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{Message, QpEvent, Resource, Responder, ResponderEnv, State};
-use crate::opcode::{Family, Position};
+use super::{
+    Message,
+    QpEvent,
+    Resource,
+    Responder,
+    ResponderEnv,
+    State, //
+};
+use crate::opcode::{
+    Family,
+    Position, //
+};
 use crate::ud::pkey_matches;
 use crate::wire::Packet;
 

@@ -6,8 +6,14 @@ use core::ops::DerefMut;
 
 use super::nak::Refused;
 use super::{
-    CompletionLost, Message, RecvCompletion, RecvOp, Resource, Responder, ResponderEnv,
-    ScatterError,
+    CompletionLost,
+    Message,
+    RecvCompletion,
+    RecvOp,
+    Resource,
+    Responder,
+    ResponderEnv,
+    ScatterError, //
 };
 use crate::mtu::MAX_MESSAGE;
 use crate::status::WcStatus;

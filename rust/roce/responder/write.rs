@@ -5,7 +5,15 @@
 use core::ops::DerefMut;
 
 use super::nak::Refused;
-use super::{AccessKind, Message, RecvCompletion, RecvOp, Resource, Responder, ResponderEnv};
+use super::{
+    AccessKind,
+    Message,
+    RecvCompletion,
+    RecvOp,
+    Resource,
+    Responder,
+    ResponderEnv, //
+};
 use crate::mtu::MAX_MESSAGE;
 use crate::opcode::Position;
 use crate::status::WcStatus;

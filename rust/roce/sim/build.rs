@@ -2,7 +2,10 @@
 
 //! Hand-made packets, for the tests that talk to one side only.
 
-use roce::opcode::{Headers, Opcode};
+use roce::opcode::{
+    Headers,
+    Opcode, //
+};
 
 /// A packet, header by header; the operation code says which ones are used.
 #[derive(Clone, Default)]

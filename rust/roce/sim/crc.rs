@@ -2,7 +2,10 @@
 
 //! The CRC of the simulated hosts, and packets that carry it.
 
-use roce::icrc::{self, Crc32};
+use roce::icrc::{
+    self,
+    Crc32, //
+};
 use roce::wire::split_icrc;
 
 const TABLE: [u32; 256] = {

@@ -10,15 +10,36 @@ mod env;
 use roce::mtu::Mtu;
 use roce::psn::Psn;
 use roce::requester::{
-    self, LocalError, LocalMessage, LocalOk, Requester, RequesterConfig, SendOp, SendWr, Wqe,
+    self,
+    LocalError,
+    LocalMessage,
+    LocalOk,
+    Requester,
+    RequesterConfig,
+    SendOp,
+    SendWr,
+    Wqe, //
 };
 use roce::responder::{
-    self, Access, AccessKind, LocalOutcome, Resource, Responder, ResponderConfig,
+    self,
+    Access,
+    AccessKind,
+    LocalOutcome,
+    Resource,
+    Responder,
+    ResponderConfig, //
 };
 use roce::status::WcStatus;
-use roce::wire::{split_icrc, NakCode, Packet};
+use roce::wire::{
+    split_icrc,
+    NakCode,
+    Packet, //
+};
 
-use self::env::{Env, Trace};
+use self::env::{
+    Env,
+    Trace, //
+};
 use super::crc::Crc;
 
 /// More packets without an answer than any window admits.

@@ -4,12 +4,31 @@
 
 use std::collections::VecDeque;
 
-use roce::requester::{Requester, RequesterEnv, SendCompletion, Wqe};
-use roce::responder::{
-    AccessKind, AtomicOp, CompletionLost, Flush, QpEvent, ReceiveError, RecvCompletion, RecvOp,
-    RemoteAccess, Resource, Responder, ResponderEnv, ScatterError,
+use roce::requester::{
+    Requester,
+    RequesterEnv,
+    SendCompletion,
+    Wqe, //
 };
-use roce::status::{Fault, WcStatus};
+use roce::responder::{
+    AccessKind,
+    AtomicOp,
+    CompletionLost,
+    Flush,
+    QpEvent,
+    ReceiveError,
+    RecvCompletion,
+    RecvOp,
+    RemoteAccess,
+    Resource,
+    Responder,
+    ResponderEnv,
+    ScatterError, //
+};
+use roce::status::{
+    Fault,
+    WcStatus, //
+};
 use roce::wire::HeaderBuf;
 
 use super::rng::content;

@@ -6,15 +6,36 @@ mod verdict;
 
 use roce::mtu::Mtu;
 use roce::psn::Psn;
-use roce::requester::{self, LocalError, LocalMessage, LocalOk, RequesterConfig, SendOp, SendWr};
-use roce::responder::{self, Access, LocalOutcome, LocalPlan, ResponderConfig, ResponderEnv};
+use roce::requester::{
+    self,
+    LocalError,
+    LocalMessage,
+    LocalOk,
+    RequesterConfig,
+    SendOp,
+    SendWr, //
+};
+use roce::responder::{
+    self,
+    Access,
+    LocalOutcome,
+    LocalPlan,
+    ResponderConfig,
+    ResponderEnv, //
+};
 use roce::wire::Packet;
 
 use super::crc;
-use super::network::{Faults, Network};
+use super::network::{
+    Faults,
+    Network, //
+};
 use super::node::Node;
 use super::rng::Rng;
-use super::workload::{Mix, Workload};
+use super::workload::{
+    Mix,
+    Workload, //
+};
 
 /// What kind of run.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,15 @@
 //! Random work requests and the model of what they must do.
 
 use roce::mtu::Mtu;
-use roce::requester::{SendOp, SendWr};
+use roce::requester::{
+    SendOp,
+    SendWr, //
+};
 
-use super::rng::{content, Rng};
+use super::rng::{
+    content,
+    Rng, //
+};
 
 pub const RKEY_WRITE: u32 = 0x100;
 pub const RKEY_READ: u32 = 0x200;

@@ -9,8 +9,15 @@
 //! plug-in's `arm` and of the module's `push_user` are modelled here, with one memory access per
 //! step.
 
-use roce::event::{Act, Arm, Moderation};
-use std::collections::{HashSet, VecDeque};
+use roce::event::{
+    Act,
+    Arm,
+    Moderation, //
+};
+use std::collections::{
+    HashSet,
+    VecDeque, //
+};
 
 /// Words of the rings in use, two for the sake of a resize.
 const INDEX: [usize; 2] = [0, 3];

@@ -10,8 +10,15 @@
 #[path = "../sim/mod.rs"]
 mod sim;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::time::{Duration, Instant, SystemTime};
+use std::panic::{
+    catch_unwind,
+    AssertUnwindSafe, //
+};
+use std::time::{
+    Duration,
+    Instant,
+    SystemTime, //
+};
 
 use sim::fuzz::fuzz;
 use sim::rng::Rng;

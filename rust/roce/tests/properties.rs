@@ -7,16 +7,28 @@ mod sim;
 
 use proptest::prelude::*;
 
-use roce::icrc::{self, Crc32};
-use roce::mtu::{Mtu, MAX_MESSAGE};
+use roce::icrc::{
+    self,
+    Crc32, //
+};
+use roce::mtu::{
+    Mtu,
+    MAX_MESSAGE, //
+};
 use roce::opcode::Opcode;
 use roce::psn::Psn;
-use roce::ud::{receive, Datagram};
+use roce::ud::{
+    receive,
+    Datagram, //
+};
 use roce::wire::*;
 
 use sim::crc::Crc;
 use sim::network::Faults;
-use sim::run::{run, Scenario};
+use sim::run::{
+    run,
+    Scenario, //
+};
 use sim::workload::Mix;
 
 fn mtu() -> impl Strategy<Value = Mtu> {

@@ -7,10 +7,17 @@
 #[path = "../sim/mod.rs"]
 mod sim;
 
-use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::panic::{
+    catch_unwind,
+    AssertUnwindSafe, //
+};
 
 use sim::network::Faults;
-use sim::run::{run, Report, Scenario};
+use sim::run::{
+    run,
+    Report,
+    Scenario, //
+};
 use sim::workload::Mix;
 
 fn number(name: &str) -> Option<u64> {

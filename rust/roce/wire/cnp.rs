@@ -3,7 +3,11 @@
 //! Congestion notification packet (IBTA A17.9.3), with which the receiver of a packet that the
 //! network marked notifies the sender.
 
-use super::{bth, Bth, HeaderBuf};
+use super::{
+    bth,
+    Bth,
+    HeaderBuf, //
+};
 use crate::psn::Psn;
 
 /// Its operation code.
@@ -59,7 +63,10 @@ impl Cnp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Packet, ParseError};
+    use crate::wire::{
+        Packet,
+        ParseError, //
+    };
 
     const CNP: Cnp = Cnp {
         pkey: 0xffff,

@@ -3,10 +3,32 @@
 //! Complete packets: which headers they have, and which bytes are payload.
 
 use super::{
-    aeth, atomiceth, bth, deth, feth, ieth, immdt, reth, take, xrceth, Aeth, AtomicAckEth,
-    AtomicEth, Bth, Deth, Feth, Ieth, ImmDt, Reth, XrcEth, ICRC_LEN,
+    aeth,
+    atomiceth,
+    bth,
+    deth,
+    feth,
+    ieth,
+    immdt,
+    reth,
+    take,
+    xrceth,
+    Aeth,
+    AtomicAckEth,
+    AtomicEth,
+    Bth,
+    Deth,
+    Feth,
+    Ieth,
+    ImmDt,
+    Reth,
+    XrcEth,
+    ICRC_LEN, //
 };
-use crate::opcode::{Headers, Opcode};
+use crate::opcode::{
+    Headers,
+    Opcode, //
+};
 
 /// Why bytes are not a packet. None of these gets an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,10 @@
 
 #![allow(dead_code, reason = "the mirror is whole; the tests use all of it")]
 
-use core::mem::{offset_of, size_of};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
 pub const DRIVER_ID: u32 = 0x5852_4f43;
 pub const UVERBS_ABI_VERSION: u32 = 3;

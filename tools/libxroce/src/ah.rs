@@ -5,9 +5,20 @@ use core::ffi::c_int;
 use core::mem::size_of;
 
 use crate::abi::CreateAhResp;
-use crate::sys::{check, object};
-use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvAh, IbvAhAttr, IbvPd};
+use crate::sys::{
+    check,
+    object, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
+use crate::verbs::{
+    IbvAh,
+    IbvAhAttr,
+    IbvPd, //
+};
 
 /// An address handle.
 #[repr(C)]

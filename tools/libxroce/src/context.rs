@@ -1,14 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The user context: opening a device and agreeing on the ABI.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
 use core::mem::size_of;
 
-use crate::abi::{self, AllocUcontextReq, AllocUcontextResp};
-use crate::layout::{self, Layout};
-use crate::sys::{self, check, complain, object, Errno, Result, ENOMEM, EPROTO};
-use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvContext, IbvDevice, VerbsContext};
+use crate::abi::{
+    self,
+    AllocUcontextReq,
+    AllocUcontextResp, //
+};
+use crate::layout::{
+    self,
+    Layout, //
+};
+use crate::sys::{
+    self,
+    check,
+    complain,
+    object,
+    Errno,
+    Result,
+    ENOMEM,
+    EPROTO, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
+use crate::verbs::{
+    IbvContext,
+    IbvDevice,
+    VerbsContext, //
+};
 
 /// Features that this library can use.
 const FEATURES: u64 = abi::FEATURE_SHARED_ARM | abi::FEATURE_AWAKE;

@@ -5,17 +5,41 @@ mod extended;
 mod poll;
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_int, c_void};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
 use std::sync::Arc;
 
 pub use poll::poll_cq;
 
-use crate::abi::{self, Cqe, CreateCqReq, CreateCqResp};
+use crate::abi::{
+    self,
+    Cqe,
+    CreateCqReq,
+    CreateCqResp, //
+};
 use crate::context::Context;
 use crate::lock::Locked;
-use crate::ring::{Consumer, Ring};
-use crate::sys::{check, object, status, Result, EINVAL, EOPNOTSUPP, EPROTO};
-use crate::verbs::cmd::{self, log_error, size, Buffer};
+use crate::ring::{
+    Consumer,
+    Ring, //
+};
+use crate::sys::{
+    check,
+    object,
+    status,
+    Result,
+    EINVAL,
+    EOPNOTSUPP,
+    EPROTO, //
+};
+use crate::verbs::cmd::{
+    self,
+    log_error,
+    size,
+    Buffer, //
+};
 use crate::verbs::*;
 
 // `enum ibv_wc_opcode`

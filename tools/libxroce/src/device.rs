@@ -3,8 +3,15 @@
 
 use core::ffi::c_int;
 
-use crate::sys::{self, status};
-use crate::verbs::cmd::{self, size, Buffer};
+use crate::sys::{
+    self,
+    status, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
 use crate::verbs::*;
 
 /// `alloc_device`: an object for libibverbs, which fills it itself.

@@ -1,13 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Device memory: pages of the kernel, mapped into the process while they are allocated.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
 use core::mem::size_of;
 
 use crate::abi;
 use crate::context::Context;
 use crate::mr;
-use crate::sys::{check, object, status, Mapping, Result, EINVAL};
+use crate::sys::{
+    check,
+    object,
+    status,
+    Mapping,
+    Result,
+    EINVAL, //
+};
 use crate::verbs::cmd;
 use crate::verbs::*;
 

@@ -9,8 +9,16 @@
 use core::ffi::c_int;
 use core::mem::size_of;
 
-use crate::ioctl::{self, Attr};
-use crate::sys::{write_all, Result, EACCES, ENOMEM};
+use crate::ioctl::{
+    self,
+    Attr, //
+};
+use crate::sys::{
+    write_all,
+    Result,
+    EACCES,
+    ENOMEM, //
+};
 
 /// Whose doorbell: the number of the command.
 #[derive(Clone, Copy)]

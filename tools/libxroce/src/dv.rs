@@ -5,14 +5,30 @@
 //! functions here only translate.
 
 use core::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{
+    Mutex,
+    PoisonError, //
+};
 
-use crate::abi::{self, RcvQpAttr, RcvQpDest};
+use crate::abi::{
+    self,
+    RcvQpAttr,
+    RcvQpDest, //
+};
 use crate::context::Context;
-use crate::ioctl::{call, Attr};
+use crate::ioctl::{
+    call,
+    Attr, //
+};
 use crate::layout;
 use crate::register;
-use crate::sys::{status, Result, EEXIST, EINVAL, EOPNOTSUPP};
+use crate::sys::{
+    status,
+    Result,
+    EEXIST,
+    EINVAL,
+    EOPNOTSUPP, //
+};
 use crate::verbs::*;
 
 /// From finding a registration to its end nobody else may end it, or its handle

@@ -4,11 +4,22 @@
 //! `<rdma/rdma_user_ioctl_cmds.h>` defines the format of a call. libibverbs' own builders for it
 //! are private macros.
 
-use core::ffi::{c_int, c_ulong};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_ulong, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
 use crate::abi;
-use crate::sys::{ioctl_ptr, Errno, Result, EOPNOTSUPP};
+use crate::sys::{
+    ioctl_ptr,
+    Errno,
+    Result,
+    EOPNOTSUPP, //
+};
 
 /// `_IOWR(0x1b, 1, struct ib_uverbs_ioctl_hdr)`
 const RDMA_VERBS_IOCTL: c_ulong = 0xc018_1b01;

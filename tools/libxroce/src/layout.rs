@@ -12,7 +12,10 @@ use core::ffi::c_void;
 use std::sync::OnceLock;
 
 use crate::sys;
-use crate::verbs::{IbvContext, VerbsContext};
+use crate::verbs::{
+    IbvContext,
+    VerbsContext, //
+};
 
 /// A layout, fixed when libibverbs is recognised.
 pub struct Layout {
@@ -167,7 +170,10 @@ mod tests {
     #[ignore = "needs rdma-core's source"]
     fn equals_source() {
         use crate::verbs::*;
-        use core::mem::{offset_of, size_of};
+        use core::mem::{
+            offset_of,
+            size_of, //
+        };
         let version = std::env::var("RDMA_CORE_VERSION").expect("see check-layout");
         let version: u32 = version.parse().expect("a number");
         assert!(KNOWN.contains(&version), "rdma-core {version} is not known");

@@ -7,8 +7,14 @@
 //! because the holder may have lost its CPU.
 
 use core::cell::UnsafeCell;
-use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::ops::{
+    Deref,
+    DerefMut, //
+};
+use core::sync::atomic::{
+    AtomicBool,
+    Ordering, //
+};
 
 const SPINS: u32 = 100;
 

@@ -4,7 +4,10 @@
 use core::ffi::c_int;
 
 use crate::verbs::cmd;
-use crate::verbs::{IbvGid, IbvQp};
+use crate::verbs::{
+    IbvGid,
+    IbvQp, //
+};
 
 /// ibv_attach_mcast(3)
 ///

@@ -1,11 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Memory regions.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
 
-use crate::sys::{check, object, set_errno, Errno};
-use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvMr, IbvPd, IbvSge, VerbsMr};
+use crate::sys::{
+    check,
+    object,
+    set_errno,
+    Errno, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
+use crate::verbs::{
+    IbvMr,
+    IbvPd,
+    IbvSge,
+    VerbsMr, //
+};
 
 /// `IBV_REREG_MR_ERR_CMD`: the kernel refused; the region may be lost.
 const REREG_ERR_CMD: c_int = -4;

@@ -4,8 +4,18 @@
 use core::ffi::c_int;
 
 use crate::qp;
-use crate::sys::{check, object, set_errno, Errno, EINVAL};
-use crate::verbs::cmd::{self, size, Buffer};
+use crate::sys::{
+    check,
+    object,
+    set_errno,
+    Errno,
+    EINVAL, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
 use crate::verbs::*;
 
 /// ibv_alloc_mw(3)

@@ -7,12 +7,33 @@
 //! library does not become faster by that.
 
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{
+    AtomicU32,
+    Ordering, //
+};
 
-use crate::sys::{check, object, status, Errno, Result, EBUSY, EINVAL, EOPNOTSUPP};
-use crate::verbs::cmd::{self, size, Buffer};
+use crate::sys::{
+    check,
+    object,
+    status,
+    Errno,
+    Result,
+    EBUSY,
+    EINVAL,
+    EOPNOTSUPP, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
 use crate::verbs::{
-    IbvContext, IbvParentDomainInitAttr, IbvPd, IbvTd, IbvTdInitAttr, IBV_PARENT_DOMAIN_ATTRS,
+    IbvContext,
+    IbvParentDomainInitAttr,
+    IbvPd,
+    IbvTd,
+    IbvTdInitAttr,
+    IBV_PARENT_DOMAIN_ATTRS, //
 };
 
 /// A PD, or a parent domain of one.

@@ -9,18 +9,41 @@ mod wr;
 
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::sync::atomic::{AtomicI32, Ordering};
+use core::sync::atomic::{
+    AtomicI32,
+    Ordering, //
+};
 
-pub use control::{destroy_qp, modify_qp, query_qp};
-pub use create::{create_qp, create_qp_ex, open_qp};
-pub use post::{post_recv, post_send};
+pub use control::{
+    destroy_qp,
+    modify_qp,
+    query_qp, //
+};
+pub use create::{
+    create_qp,
+    create_qp_ex,
+    open_qp, //
+};
+pub use post::{
+    post_recv,
+    post_send, //
+};
 
 use crate::doorbell;
 use crate::lock::Locked;
 use crate::recv::RecvQueue;
 use crate::ring::Producer;
-use crate::sys::{Errno, Result};
-use crate::verbs::{IbvQp, VerbsQp, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTR};
+use crate::sys::{
+    Errno,
+    Result, //
+};
+use crate::verbs::{
+    IbvQp,
+    VerbsQp,
+    IBV_QPS_INIT,
+    IBV_QPS_RESET,
+    IBV_QPS_RTR, //
+};
 
 /// Type of a queue pair.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

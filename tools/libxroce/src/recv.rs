@@ -3,9 +3,18 @@
 
 use core::mem::size_of;
 
-use crate::abi::{self, RecvSlot, Sge};
+use crate::abi::{
+    self,
+    RecvSlot,
+    Sge, //
+};
 use crate::ring::Producer;
-use crate::sys::{Result, EINVAL, EIO, ENOMEM};
+use crate::sys::{
+    Result,
+    EINVAL,
+    EIO,
+    ENOMEM, //
+};
 use crate::verbs::IbvRecvWr;
 
 /// A receive ring.

@@ -3,9 +3,18 @@
 
 use crate::abi;
 use crate::verbs::{
-    cmd, VerbsDevice, VerbsDeviceOps, VerbsMatchEnt, VERBS_MATCH_DRIVER_ID, VERBS_MATCH_SENTINEL,
+    cmd,
+    VerbsDevice,
+    VerbsDeviceOps,
+    VerbsMatchEnt,
+    VERBS_MATCH_DRIVER_ID,
+    VERBS_MATCH_SENTINEL, //
 };
-use crate::{context, device, layout};
+use crate::{
+    context,
+    device,
+    layout, //
+};
 
 /// For tables of pointers that nobody changes.
 #[repr(transparent)]

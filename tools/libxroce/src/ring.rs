@@ -9,11 +9,23 @@
 
 use core::mem::size_of;
 use core::ptr::NonNull;
-use core::sync::atomic::{fence, AtomicU32, Ordering};
+use core::sync::atomic::{
+    fence,
+    AtomicU32,
+    Ordering, //
+};
 use std::sync::Arc;
 
-use crate::abi::{self, Plain, RingInfo};
-use crate::sys::{Mapping, Result, EPROTO};
+use crate::abi::{
+    self,
+    Plain,
+    RingInfo, //
+};
+use crate::sys::{
+    Mapping,
+    Result,
+    EPROTO, //
+};
 
 /// A mapped ring, without a side.
 pub struct Ring {

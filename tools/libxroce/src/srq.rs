@@ -4,15 +4,39 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
-use crate::abi::{CreateTmSrqReq, CreateTmSrqResp, ModifySrqReq, RingInfo};
+use crate::abi::{
+    CreateTmSrqReq,
+    CreateTmSrqResp,
+    ModifySrqReq,
+    RingInfo, //
+};
 use crate::context::Context;
 use crate::doorbell;
 use crate::lock::Locked;
-use crate::recv::{slot_len, RecvQueue};
-use crate::ring::{Producer, Ring};
-use crate::sys::{check, object, status, Result, EINVAL, EOPNOTSUPP, EPROTO};
+use crate::recv::{
+    slot_len,
+    RecvQueue, //
+};
+use crate::ring::{
+    Producer,
+    Ring, //
+};
+use crate::sys::{
+    check,
+    object,
+    status,
+    Result,
+    EINVAL,
+    EOPNOTSUPP,
+    EPROTO, //
+};
 use crate::tags::TagQueue;
-use crate::verbs::cmd::{self, log_error, size, Buffer};
+use crate::verbs::cmd::{
+    self,
+    log_error,
+    size,
+    Buffer, //
+};
 use crate::verbs::*;
 
 /// A shared receive queue.

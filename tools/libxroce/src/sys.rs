@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The few system facilities that the provider needs, without the `libc` crate.
 
-use core::ffi::{c_char, c_int, c_long, c_ulong, c_void};
+use core::ffi::{
+    c_char,
+    c_int,
+    c_long,
+    c_ulong,
+    c_void, //
+};
 use core::ptr::NonNull;
 use std::io::Write;
 

@@ -10,10 +10,26 @@
 
 use core::mem::size_of;
 
-use crate::abi::{self, CreateTmSrqResp, Sge, TmFreed, TmOpSlot};
+use crate::abi::{
+    self,
+    CreateTmSrqResp,
+    Sge,
+    TmFreed,
+    TmOpSlot, //
+};
 use crate::doorbell;
-use crate::ring::{Consumer, Producer, Ring};
-use crate::sys::{Result, EINVAL, EIO, ENOMEM, EPROTO};
+use crate::ring::{
+    Consumer,
+    Producer,
+    Ring, //
+};
+use crate::sys::{
+    Result,
+    EINVAL,
+    EIO,
+    ENOMEM,
+    EPROTO, //
+};
 use crate::verbs::*;
 
 /// The bits of a handle that name an entry of the list.

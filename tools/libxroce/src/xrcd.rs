@@ -4,9 +4,21 @@
 use core::ffi::c_int;
 use core::mem::size_of;
 
-use crate::sys::{check, object};
-use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvContext, IbvXrcd, IbvXrcdInitAttr, VerbsXrcd};
+use crate::sys::{
+    check,
+    object, //
+};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
+use crate::verbs::{
+    IbvContext,
+    IbvXrcd,
+    IbvXrcdInitAttr,
+    VerbsXrcd, //
+};
 
 /// ibv_open_xrcd(3). The kernel finds the domain by the inode behind the
 /// descriptor; -1 makes a private one.

@@ -4,13 +4,31 @@
 
 use roce::opcode::Family;
 use roce::psn::Psn;
-use roce::requester::{RequesterEnv, SendCompletion};
-use roce::responder::{
-    AccessKind, AtomicOp, CompletionLost, Flush, QpEvent, ReceiveError, RecvCompletion,
-    RemoteAccess, ResponderEnv, ScatterError,
+use roce::requester::{
+    RequesterEnv,
+    SendCompletion, //
 };
-use roce::status::{Fault, WcStatus};
-use roce::wire::{HeaderBuf, Packet, Syndrome};
+use roce::responder::{
+    AccessKind,
+    AtomicOp,
+    CompletionLost,
+    Flush,
+    QpEvent,
+    ReceiveError,
+    RecvCompletion,
+    RemoteAccess,
+    ResponderEnv,
+    ScatterError, //
+};
+use roce::status::{
+    Fault,
+    WcStatus, //
+};
+use roce::wire::{
+    HeaderBuf,
+    Packet,
+    Syndrome, //
+};
 
 /// What was met on the way: inputs that meet something new are kept.
 #[derive(Default)]

@@ -6,7 +6,10 @@ use roce::requester;
 use roce::status::WcStatus;
 
 use super::super::node::Node;
-use super::super::workload::{Mix, Workload};
+use super::super::workload::{
+    Mix,
+    Workload, //
+};
 use super::Sim;
 
 impl Sim {

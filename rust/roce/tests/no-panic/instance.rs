@@ -6,21 +6,69 @@
 
 #![no_std]
 
-use roce::congestion::{Brake, Notifier};
-use roce::icrc::{self, Crc32};
+use roce::congestion::{
+    Brake,
+    Notifier, //
+};
+use roce::icrc::{
+    self,
+    Crc32, //
+};
 use roce::requester::{
-    LocalError, LocalMessage, LocalOk, QueueFull, Requester, RequesterConfig, RequesterEnv,
-    SendCompletion, SendWr, Transmit, Wqe,
+    LocalError,
+    LocalMessage,
+    LocalOk,
+    QueueFull,
+    Requester,
+    RequesterConfig,
+    RequesterEnv,
+    SendCompletion,
+    SendWr,
+    Transmit,
+    Wqe, //
 };
 use roce::responder::{
-    AtomicOp, CompletionLost, Flush, LocalOutcome, LocalPlan, QpEvent, ReceiveError,
-    RecvCompletion, RemoteAccess, Resource, Responder, ResponderConfig, ResponderEnv, Response,
-    ScatterError,
+    AtomicOp,
+    CompletionLost,
+    Flush,
+    LocalOutcome,
+    LocalPlan,
+    QpEvent,
+    ReceiveError,
+    RecvCompletion,
+    RemoteAccess,
+    Resource,
+    Responder,
+    ResponderConfig,
+    ResponderEnv,
+    Response,
+    ScatterError, //
 };
-use roce::status::{Fault, WcStatus};
-use roce::tm::{AddError, Entry, Key, Matcher, Message, Rvh, Tmh, WrongCount};
-use roce::ud::{Datagram, UdError, UdMessage};
-use roce::wire::{Cnp, HeaderBuf, Packet, ParseError};
+use roce::status::{
+    Fault,
+    WcStatus, //
+};
+use roce::tm::{
+    AddError,
+    Entry,
+    Key,
+    Matcher,
+    Message,
+    Rvh,
+    Tmh,
+    WrongCount, //
+};
+use roce::ud::{
+    Datagram,
+    UdError,
+    UdMessage, //
+};
+use roce::wire::{
+    Cnp,
+    HeaderBuf,
+    Packet,
+    ParseError, //
+};
 
 type Sender = Requester<&'static mut [Wqe]>;
 type Tags = Matcher<&'static mut [Entry], &'static mut [u32]>;

@@ -14,11 +14,22 @@ mod retries;
 use roce::mtu::Mtu;
 use roce::psn::Psn;
 use roce::requester::{
-    LocalError, LocalOk, Requester, RequesterConfig, SendOp, SendWr, Service, Transmit, Wqe,
+    LocalError,
+    LocalOk,
+    Requester,
+    RequesterConfig,
+    SendOp,
+    SendWr,
+    Service,
+    Transmit,
+    Wqe, //
 };
 use roce::rnr;
 use roce::status::WcStatus;
-use roce::wire::{NakCode, Packet};
+use roce::wire::{
+    NakCode,
+    Packet, //
+};
 
 use sim::build::Raw;
 use sim::node::SendSide;

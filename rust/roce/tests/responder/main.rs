@@ -13,13 +13,27 @@ mod wraps;
 use roce::mtu::Mtu;
 use roce::psn::Psn;
 use roce::responder::{
-    Access, Flush, Placement, QpEvent, Resource, Responder, ResponderConfig, Service,
+    Access,
+    Flush,
+    Placement,
+    QpEvent,
+    Resource,
+    Responder,
+    ResponderConfig,
+    Service, //
 };
 use roce::status::WcStatus;
-use roce::wire::{NakCode, Packet, Syndrome};
+use roce::wire::{
+    NakCode,
+    Packet,
+    Syndrome, //
+};
 
 use sim::build::Raw;
-use sim::node::{RecvSide, Trouble};
+use sim::node::{
+    RecvSide,
+    Trouble, //
+};
 use sim::workload::*;
 
 const PSN: u32 = 0xff_fffe;

@@ -5,7 +5,11 @@
 use super::*;
 
 use proptest::prelude::*;
-use roce::requester::{LocalMessage, SendOp, SendWr};
+use roce::requester::{
+    LocalMessage,
+    SendOp,
+    SendWr, //
+};
 use roce::responder::LocalOutcome;
 
 const SPACE: u64 = 1 << 24;

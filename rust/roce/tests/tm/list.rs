@@ -3,13 +3,23 @@
 //! The matching list compared with the naive one, step by step.
 
 use std::cell::Cell;
-use std::ops::{Deref, DerefMut};
+use std::ops::{
+    Deref,
+    DerefMut, //
+};
 use std::rc::Rc;
 
 use proptest::prelude::*;
 
 use crate::naive::Naive;
-use roce::tm::{AddError, Entry, Key, Matcher, MAX_MASKS, MAX_TAGS};
+use roce::tm::{
+    AddError,
+    Entry,
+    Key,
+    Matcher,
+    MAX_MASKS,
+    MAX_TAGS, //
+};
 
 pub type Tags = Matcher<Vec<Entry>, Vec<u32>>;
 

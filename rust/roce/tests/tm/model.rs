@@ -9,7 +9,10 @@
 
 use std::collections::VecDeque;
 
-use crate::list::{matcher, Tags};
+use crate::list::{
+    matcher,
+    Tags, //
+};
 use crate::naive::Naive;
 
 /// A receive that the application posts.

@@ -2,7 +2,11 @@
 
 //! The rules of tag matching, written to be easy to read: a list that is searched from its start.
 
-use roce::tm::{list::index_of, AddError, MAX_MASKS};
+use roce::tm::{
+    list::index_of,
+    AddError,
+    MAX_MASKS, //
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Tag {

@@ -6,7 +6,11 @@ use std::collections::HashSet;
 
 use proptest::prelude::*;
 
-use crate::model::{Receive, Step, World};
+use crate::model::{
+    Receive,
+    Step,
+    World, //
+};
 
 /// Visits every state that can be reached; the naive list stands for the device,
 /// since it can be copied and compared. (The real one is equal to it: see

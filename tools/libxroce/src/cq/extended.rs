@@ -8,10 +8,25 @@
 
 use core::ffi::c_int;
 
-use super::{Cq, State, IBV_WC_TM_RECV};
+use super::{
+    Cq,
+    State,
+    IBV_WC_TM_RECV, //
+};
 use crate::abi::Cqe;
-use crate::sys::{clock_ns, status, Result, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME, EINVAL};
-use crate::verbs::{IbvCqEx, IbvPollCqAttr, IbvWcTmInfo};
+use crate::sys::{
+    clock_ns,
+    status,
+    Result,
+    CLOCK_MONOTONIC_RAW,
+    CLOCK_REALTIME,
+    EINVAL, //
+};
+use crate::verbs::{
+    IbvCqEx,
+    IbvPollCqAttr,
+    IbvWcTmInfo, //
+};
 
 impl Cq {
     /// # Safety

@@ -3,10 +3,25 @@
 
 use core::ffi::c_int;
 
-use super::{Cq, State};
-use crate::abi::{self, Cqe};
-use crate::sys::{set_errno, Errno, EIO, ENOENT, EOVERFLOW};
-use crate::verbs::{IbvCq, IbvWc};
+use super::{
+    Cq,
+    State, //
+};
+use crate::abi::{
+    self,
+    Cqe, //
+};
+use crate::sys::{
+    set_errno,
+    Errno,
+    EIO,
+    ENOENT,
+    EOVERFLOW, //
+};
+use crate::verbs::{
+    IbvCq,
+    IbvWc, //
+};
 
 /// Completions taken from the ring before it is told so.
 const BATCH: u32 = 16;

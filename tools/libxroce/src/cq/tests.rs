@@ -2,7 +2,12 @@
 //! Tests of completion queues. The tests themselves act as the kernel's side of the ring.
 
 use super::*;
-use crate::sys::{errno, EIO, ENOENT, EOVERFLOW};
+use crate::sys::{
+    errno,
+    EIO,
+    ENOENT,
+    EOVERFLOW, //
+};
 
 /// A CQ that no kernel knows.
 fn cq() -> Box<Cq> {

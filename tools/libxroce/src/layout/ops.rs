@@ -4,7 +4,20 @@
 //!
 //! rdma-core keeps the members sorted, so a new member moves all members after it.
 
-use crate::{ah, context, cq, device, dm, mcast, mr, mw, pd, qp, srq, xrcd};
+use crate::{
+    ah,
+    context,
+    cq,
+    device,
+    dm,
+    mcast,
+    mr,
+    mw,
+    pd,
+    qp,
+    srq,
+    xrcd, //
+};
 
 /// A member: name, first rdma-core version that has it (36 for all that is
 /// older), our function's address or 0.

@@ -5,8 +5,19 @@ use core::ffi::c_int;
 
 use super::Qp;
 use crate::cq;
-use crate::verbs::cmd::{self, size, Buffer};
-use crate::verbs::{IbvQp, IbvQpAttr, IbvQpAttrHead, IbvQpInitAttr, IBV_QPS_RESET, IBV_QP_STATE};
+use crate::verbs::cmd::{
+    self,
+    size,
+    Buffer, //
+};
+use crate::verbs::{
+    IbvQp,
+    IbvQpAttr,
+    IbvQpAttrHead,
+    IbvQpInitAttr,
+    IBV_QPS_RESET,
+    IBV_QP_STATE, //
+};
 
 /// ibv_modify_qp(3). A move to RESET makes the kernel drop what the rings
 /// hold; the indices run on. Completions that were not polled go with it, so

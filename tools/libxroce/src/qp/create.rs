@@ -4,15 +4,43 @@
 use core::cell::UnsafeCell;
 use core::mem::size_of;
 
-use super::{wr, Kind, Limits, Qp, SendQueue};
-use crate::abi::{self, CreateQpReq, CreateQpResp};
+use super::{
+    wr,
+    Kind,
+    Limits,
+    Qp,
+    SendQueue, //
+};
+use crate::abi::{
+    self,
+    CreateQpReq,
+    CreateQpResp, //
+};
 use crate::context::Context;
 use crate::layout;
 use crate::lock::Locked;
-use crate::recv::{self, RecvQueue};
-use crate::ring::{Producer, Ring};
-use crate::sys::{check, object, Result, EINVAL, EOPNOTSUPP, EPROTO};
-use crate::verbs::cmd::{self, log_error, size, Buffer};
+use crate::recv::{
+    self,
+    RecvQueue, //
+};
+use crate::ring::{
+    Producer,
+    Ring, //
+};
+use crate::sys::{
+    check,
+    object,
+    Result,
+    EINVAL,
+    EOPNOTSUPP,
+    EPROTO, //
+};
+use crate::verbs::cmd::{
+    self,
+    log_error,
+    size,
+    Buffer, //
+};
 use crate::verbs::*;
 
 const COMP_MASK: u32 = IBV_QP_INIT_ATTR_PD

@@ -3,12 +3,31 @@
 
 use core::mem::size_of;
 
-use super::{Kind, Limits, SendQueue};
-use crate::abi::{self, SendBind, SendBody, SendRdma, SendSlot, SendUd, Sge};
+use super::{
+    Kind,
+    Limits,
+    SendQueue, //
+};
+use crate::abi::{
+    self,
+    SendBind,
+    SendBody,
+    SendRdma,
+    SendSlot,
+    SendUd,
+    Sge, //
+};
 use crate::ah::Ah;
 use crate::ring::Producer;
-use crate::sys::{Result, EINVAL, ENOMEM};
-use crate::verbs::{IbvSendWr, IbvSge};
+use crate::sys::{
+    Result,
+    EINVAL,
+    ENOMEM, //
+};
+use crate::verbs::{
+    IbvSendWr,
+    IbvSge, //
+};
 
 /// `enum ibv_send_flags` that mean something here; they have the slot's values.
 const FLAGS: u32 =
@@ -264,7 +283,12 @@ impl SendQueue {
 mod tests {
     use super::*;
     use crate::ring::Ring;
-    use crate::verbs::{WrAddress, WrRdma, WrTail, WrTso};
+    use crate::verbs::{
+        WrAddress,
+        WrRdma,
+        WrTail,
+        WrTso, //
+    };
 
     fn queue(kind: Kind) -> SendQueue {
         let limits = Limits {

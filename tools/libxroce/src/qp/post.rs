@@ -5,8 +5,17 @@ use core::ffi::c_int;
 
 use super::Qp;
 use crate::doorbell;
-use crate::sys::{status, Result, EINVAL, EIO};
-use crate::verbs::{IbvQp, IbvRecvWr, IbvSendWr};
+use crate::sys::{
+    status,
+    Result,
+    EINVAL,
+    EIO, //
+};
+use crate::verbs::{
+    IbvQp,
+    IbvRecvWr,
+    IbvSendWr, //
+};
 
 /// Posts a list of requests; `bad` is set to the one that failed.
 ///

@@ -5,7 +5,10 @@ use super::*;
 use crate::abi;
 use crate::ring::Ring;
 use crate::sys::Errno;
-use crate::verbs::{IbvRecvWr, IbvSendWr};
+use crate::verbs::{
+    IbvRecvWr,
+    IbvSendWr, //
+};
 
 const EBADF: Errno = Errno(9);
 

@@ -5,16 +5,41 @@
 //! wr_start takes the queue's lock; wr_complete and wr_abort release it. If an error occurs in
 //! between, wr_complete reports the first one and posts nothing.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
 use super::encode::may_inline;
-use super::{Kind, Qp, SendQueue};
+use super::{
+    Kind,
+    Qp,
+    SendQueue, //
+};
 use crate::abi::{
-    self, SendBind, SendBody, SendFlush, SendRdma, SendSlot, SendUd, Sge, SEND_SLOT_HDR,
+    self,
+    SendBind,
+    SendBody,
+    SendFlush,
+    SendRdma,
+    SendSlot,
+    SendUd,
+    Sge,
+    SEND_SLOT_HDR, //
 };
 use crate::ah::Ah;
-use crate::sys::{status, Errno, Result, EINVAL, EIO, ENOMEM};
+use crate::sys::{
+    status,
+    Errno,
+    Result,
+    EINVAL,
+    EIO,
+    ENOMEM, //
+};
 use crate::verbs::*;
 
 /// `enum ibv_qp_create_send_ops_flags` of opcodes, in the order of its bits.

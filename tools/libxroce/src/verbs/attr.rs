@@ -1,10 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Attributes for creating objects.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
-use super::{IbvCq, IbvPd, IbvSrq, IbvTd, IbvXrcd};
+use super::{
+    IbvCq,
+    IbvPd,
+    IbvSrq,
+    IbvTd,
+    IbvXrcd, //
+};
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]

@@ -6,7 +6,11 @@
 //! only [`Command`]'s first `N` bytes. `N` includes the header for commands; users assert it
 //! against the kernel's uapi in [`size`].
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{
+    c_char,
+    c_int,
+    c_void, //
+};
 
 use super::*;
 use crate::layout::Layout;

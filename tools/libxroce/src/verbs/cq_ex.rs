@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `struct ibv_cq_ex`: the extended polling interface, and `struct ibv_wc`.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
-use super::{IbvCompChannel, IbvCq, IbvPd, MUTEX_EXTRA};
+use super::{
+    IbvCompChannel,
+    IbvCq,
+    IbvPd,
+    MUTEX_EXTRA, //
+};
 
 #[repr(C)]
 #[derive(Clone, Copy, Default)]

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `struct ibv_qp_ex`: the `ibv_wr_*` interface of a queue pair.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
-use super::{IbvAh, IbvMw, IbvMwBindInfo, IbvQp, IbvSge, MUTEX_EXTRA};
+use super::{
+    IbvAh,
+    IbvMw,
+    IbvMwBindInfo,
+    IbvQp,
+    IbvSge,
+    MUTEX_EXTRA, //
+};
 
 /// `struct ibv_data_buf`
 #[repr(C)]

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Objects of libibverbs.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
 /// `pthread_mutex_t`, only ever touched by libibverbs.
 #[repr(C)]

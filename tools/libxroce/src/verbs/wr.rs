@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Work requests as programs give them.
 
-use core::ffi::{c_int, c_void};
-use core::mem::{offset_of, size_of};
+use core::ffi::{
+    c_int,
+    c_void, //
+};
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
-use super::{IbvAh, IbvMr, IbvMw};
+use super::{
+    IbvAh,
+    IbvMr,
+    IbvMw, //
+};
 
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -10,7 +10,10 @@
 #[path = "../life.rs"]
 mod life;
 
-use life::{Life, Outcome};
+use life::{
+    Life,
+    Outcome, //
+};
 use std::collections::HashSet;
 
 /// Views of one file: two show all that more would.

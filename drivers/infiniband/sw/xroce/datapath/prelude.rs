@@ -14,7 +14,7 @@ pub use crate::{
         QpState,
         WireQp, //
     },
-    srq::WireSrq,
+    srq::WireSrq, //
 };
 pub use kernel::{
     prelude::*,
@@ -26,7 +26,7 @@ pub use kernel::{
             Relaxed,
             Release, //
         },
-        Arc,
+        Arc, //
     }, //
 };
 pub use rdma::{
@@ -59,7 +59,8 @@ pub use rdma::{
         TxBatch,
         TxSkb, //
     },
-    new_spinlock_bh, new_spinlock_irq,
+    new_spinlock_bh,
+    new_spinlock_irq,
     owner::{
         Kick,
         Owner,
@@ -83,6 +84,6 @@ pub use rdma::{
         now_ns,
         Timer, //
     },
-    work::Work,
+    work::Work, //
 };
 pub use roce::status::WcStatus;

@@ -4,10 +4,21 @@
 
 use crate::prelude::*;
 use crate::qp::state::QpKind;
-use crate::{mcast, tables, tx};
+use crate::{
+    mcast,
+    tables,
+    tx, //
+};
 use roce::opcode::Transport;
-use roce::ud::{pkey_matches, GSI_QPN};
-use roce::wire::{split_icrc, Cnp, Packet};
+use roce::ud::{
+    pkey_matches,
+    GSI_QPN, //
+};
+use roce::wire::{
+    split_icrc,
+    Cnp,
+    Packet, //
+};
 
 /// The only partition: the default one, with full membership.
 pub const PKEY: u16 = 0xffff;

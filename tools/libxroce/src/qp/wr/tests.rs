@@ -4,7 +4,10 @@
 use super::*;
 use crate::lock::Locked;
 use crate::qp::Limits;
-use crate::ring::{Producer, Ring};
+use crate::ring::{
+    Producer,
+    Ring, //
+};
 use core::cell::UnsafeCell;
 
 /// A QP on a ring of four slots whose kernel is always awake.

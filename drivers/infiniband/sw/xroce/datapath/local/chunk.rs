@@ -2,15 +2,31 @@
 
 //! Copying a message chunk by chunk, to or from the place that the peer's responder has named.
 
-use super::copy::{copy, CopyFault, End, Until};
+use super::copy::{
+    copy,
+    CopyFault,
+    End,
+    Until, //
+};
 use super::data::Data;
 use super::transfer::Transfer;
-use crate::access::{self, ScatterError};
+use crate::access::{
+    self,
+    ScatterError, //
+};
 use crate::mr;
 use crate::prelude::*;
-use crate::qp::receive::{remote_pd, Current, RecvSide};
+use crate::qp::receive::{
+    remote_pd,
+    Current,
+    RecvSide, //
+};
 use crate::tm::receive::Tagged;
-use roce::responder::{LocalOutcome, LocalPlan, RemoteSlice};
+use roce::responder::{
+    LocalOutcome,
+    LocalPlan,
+    RemoteSlice, //
+};
 
 /// The most bytes that are copied without looking around.
 const CHUNK: u32 = 256 << 10;

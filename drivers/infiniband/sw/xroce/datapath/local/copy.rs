@@ -2,7 +2,10 @@
 
 //! Copying between two places that are named by keys.
 
-use crate::access::{self, locate};
+use crate::access::{
+    self,
+    locate, //
+};
 use crate::mr;
 use crate::prelude::*;
 use crate::qp::request::Sge;

@@ -2,7 +2,12 @@
 
 //! The data of the sender's work request, as one end of a copy.
 
-use super::copy::{copy, CopyFault, End, Until};
+use super::copy::{
+    copy,
+    CopyFault,
+    End,
+    Until, //
+};
 use crate::access;
 use crate::mr;
 use crate::prelude::*;

@@ -3,14 +3,26 @@
 //! The beginning of a message to a tag-matching queue: its head, and the payload of a message of
 //! one packet.
 
-use super::copy::{End, Until};
+use super::copy::{
+    End,
+    Until, //
+};
 use super::data::Data;
-use crate::access::{self, ScatterError};
+use crate::access::{
+    self,
+    ScatterError, //
+};
 use crate::prelude::*;
 use crate::qp::request::Sge;
 use crate::qp::send::SendIo;
-use crate::tm::receive::{Source, Whole};
-use roce::requester::{LocalMessage, SendOp};
+use crate::tm::receive::{
+    Source,
+    Whole, //
+};
+use roce::requester::{
+    LocalMessage,
+    SendOp, //
+};
 use roce::tm::RNDV_LEN;
 
 /// The bytes that a message begins with.

@@ -3,17 +3,38 @@
 //! The steps of a transfer: the peer's responder is asked, chunks are copied, the responder
 //! finishes.
 
-use super::chunk::{copy_chunk, ChunkFault, Copied};
+use super::chunk::{
+    copy_chunk,
+    ChunkFault,
+    Copied, //
+};
 use super::copy::Until;
 use super::data::Data;
 use super::head::Head;
-use super::peer::{listens, partner};
-use super::waiter::{kick_receive_of, wait_for};
+use super::peer::{
+    listens,
+    partner, //
+};
+use super::waiter::{
+    kick_receive_of,
+    wait_for, //
+};
 use crate::prelude::*;
 use crate::qp::receive::RecvSide;
-use crate::qp::send::{SendIo, SendSide};
-use roce::requester::{LocalError, LocalMessage, LocalOk, SendOp};
-use roce::responder::{LocalOutcome, LocalPlan};
+use crate::qp::send::{
+    SendIo,
+    SendSide, //
+};
+use roce::requester::{
+    LocalError,
+    LocalMessage,
+    LocalOk,
+    SendOp, //
+};
+use roce::responder::{
+    LocalOutcome,
+    LocalPlan, //
+};
 
 /// The next message to be opened at a responder; 0 is none.
 static NEXT_TOKEN: Atomic<u64> = Atomic::new(1);

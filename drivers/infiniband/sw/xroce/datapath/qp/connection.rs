@@ -9,7 +9,11 @@
 
 use crate::prelude::*;
 use crate::tx::Av;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{
+    AtomicU32,
+    AtomicU64,
+    Ordering, //
+};
 
 /// The number of no queue pair: those have 24 bits.
 const NOBODY: u32 = u32::MAX;

@@ -5,7 +5,10 @@
 use crate::prelude::*;
 use crate::tables;
 use roce::responder::ReceiveError;
-use roce::xrc::{check_domain, Found};
+use roce::xrc::{
+    check_domain,
+    Found, //
+};
 
 /// The XRC SRQ `srqn`, if the QP's domain may use it. Any context.
 pub(super) fn srq(qp: &WireQp, srqn: u32) -> Result<Ref<WireSrq>, ReceiveError> {

@@ -3,16 +3,34 @@
 //! The environment of the responder in the kernel: receives, memory, completions, responses,
 //! events.
 
-use super::addressing::{remote_pd, with_srq};
+use super::addressing::{
+    remote_pd,
+    with_srq, //
+};
 use super::io::RecvIo;
 use crate::cq::Overrun;
 use crate::prelude::*;
 use crate::tm::receive::Source;
-use crate::tx::{self, Path};
-use crate::{access, mr, wr};
+use crate::tx::{
+    self,
+    Path, //
+};
+use crate::{
+    access,
+    mr,
+    wr, //
+};
 use roce::responder::{
-    AtomicOp, CompletionLost, Flush, QpEvent as ResponderEvent, ReceiveError, RecvCompletion,
-    RecvOp, RemoteAccess, ResponderEnv, ScatterError,
+    AtomicOp,
+    CompletionLost,
+    Flush,
+    QpEvent as ResponderEvent,
+    ReceiveError,
+    RecvCompletion,
+    RecvOp,
+    RemoteAccess,
+    ResponderEnv,
+    ScatterError, //
 };
 use roce::wire::HeaderBuf;
 

@@ -2,16 +2,31 @@
 
 //! Taking receive work requests from their queue, and completing them.
 
-use super::super::request::{filled, KernelQueue, RecvHead, Sge};
-use super::super::ring::{CorruptRing, RingReader};
+use super::super::request::{
+    filled,
+    KernelQueue,
+    RecvHead,
+    Sge, //
+};
+use super::super::ring::{
+    CorruptRing,
+    RingReader, //
+};
 use super::addressing;
 use crate::cq::Overrun;
 use crate::prelude::*;
 use crate::srq::Taken;
-use crate::tm::receive::{self as tags, Source, Tagged};
+use crate::tm::receive::{
+    self as tags,
+    Source,
+    Tagged, //
+};
 use crate::wr;
 use roce::congestion::Brake;
-use roce::responder::{ReceiveError, ResponderStats};
+use roce::responder::{
+    ReceiveError,
+    ResponderStats, //
+};
 
 /// Where receive work requests come from.
 pub(crate) enum RecvQueue {

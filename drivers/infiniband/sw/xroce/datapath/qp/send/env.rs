@@ -14,8 +14,16 @@ use crate::qp::request::{
     SendOp, //
 };
 use crate::tm::rendezvous;
-use crate::{access, mr, mw, wr};
-use roce::requester::{RequesterEnv, SendCompletion};
+use crate::{
+    access,
+    mr,
+    mw,
+    wr, //
+};
+use roce::requester::{
+    RequesterEnv,
+    SendCompletion, //
+};
 
 /// The send direction of a QP, as its requester sees it.
 pub(crate) struct SendEnv<'a> {

@@ -2,11 +2,23 @@
 
 //! Fetching send work requests, and releasing their slots.
 
-use super::super::request::{filled, KernelQueue, Origin, SendHead, Sge};
-use super::super::ring::{CorruptRing, RingReader};
+use super::super::request::{
+    filled,
+    KernelQueue,
+    Origin,
+    SendHead,
+    Sge, //
+};
+use super::super::ring::{
+    CorruptRing,
+    RingReader, //
+};
 use crate::prelude::*;
 use crate::tm::rendezvous;
-use crate::{local, wr};
+use crate::{
+    local,
+    wr, //
+};
 use roce::requester::RequesterStats;
 
 /// Where send work requests come from.
