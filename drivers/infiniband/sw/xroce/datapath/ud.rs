@@ -6,41 +6,14 @@
 //! network.
 
 use crate::prelude::*;
-use crate::qp::engine::{
-    parse,
-    take_packets,
-    Budget, //
-};
-use crate::qp::receive::{
-    Current,
-    RecvIo, //
-};
-use crate::qp::request::{
-    filled,
-    SendOp, //
-};
-use crate::qp::send::{
-    complete,
-    Failure,
-    Fetched,
-    SendIo,
-    SendWqe, //
-};
-use crate::{
-    access,
-    ah,
-    rx,
-    tx,
-    wr, //
-};
+use crate::qp::engine::{parse, take_packets, Budget};
+use crate::qp::receive::{Current, RecvIo};
+use crate::qp::request::{filled, SendOp};
+use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
+use crate::{access, ah, rx, tx, wr};
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
-use roce::ud::{
-    effective_qkey,
-    Datagram,
-    UdError,
-    UdMessage, //
-};
+use roce::ud::{effective_qkey, Datagram, UdError, UdMessage};
 use roce::wire::Packet;
 
 /// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last

@@ -19,11 +19,7 @@ use super::BACKLOG;
 use crate::prelude::*;
 use crate::tables;
 use crate::tx::Av;
-use roce::wire::{
-    split_icrc,
-    Cnp,
-    Packet, //
-};
+use roce::wire::{split_icrc, Cnp, Packet};
 
 /// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
 /// bring new input as fast as this one handles it.

@@ -9,46 +9,16 @@ mod io;
 
 pub(crate) use self::addressing::remote_pd;
 pub(crate) use self::env::RecvEnv;
-pub(crate) use self::io::{
-    Current,
-    RecvIo,
-    RecvQueue, //
-};
-use super::engine::{
-    parse_from,
-    take_packets,
-    Budget,
-    FromPeer, //
-};
-use super::request::{
-    filled,
-    MAX_SGE, //
-};
+pub(crate) use self::io::{Current, RecvIo, RecvQueue};
+use super::engine::{parse_from, take_packets, Budget, FromPeer};
+use super::request::{filled, MAX_SGE};
 use super::QpKind;
 use crate::prelude::*;
 use crate::tm::receive as tags;
-use crate::tx::{
-    self,
-    Av,
-    BuildError,
-    Path, //
-};
-use crate::{
-    mr,
-    ud,
-    wr, //
-};
-use roce::congestion::{
-    self,
-    Notifier, //
-};
-use roce::responder::{
-    ReceiveError,
-    Resource,
-    Responder,
-    ResponderConfig,
-    Response, //
-};
+use crate::tx::{self, Av, BuildError, Path};
+use crate::{mr, ud, wr};
+use roce::congestion::{self, Notifier};
+use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
 
 /// Receives that one run flushes at most.
 const FLUSH_BURST: u32 = 128;

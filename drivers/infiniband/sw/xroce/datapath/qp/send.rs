@@ -10,54 +10,18 @@ mod data;
 mod env;
 mod io;
 
-pub(crate) use self::env::{
-    complete,
-    SendEnv, //
-};
-pub(crate) use self::io::{
-    Failure,
-    Fetched,
-    SendIo,
-    SendQueue,
-    SendWqe, //
-};
-use super::engine::{
-    parse_from,
-    take_packets,
-    Budget,
-    FromPeer,
-    BACKLOG_BURSTS, //
-};
-use super::request::{
-    filled,
-    SendOp, //
-};
+pub(crate) use self::env::{complete, SendEnv};
+pub(crate) use self::io::{Failure, Fetched, SendIo, SendQueue, SendWqe};
+use super::engine::{parse_from, take_packets, Budget, FromPeer, BACKLOG_BURSTS};
+use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
 use crate::prelude::*;
 use crate::tm::rendezvous;
-use crate::tx::{
-    self,
-    Av,
-    BuildError,
-    Path, //
-};
-use crate::{
-    limits,
-    local,
-    ud, //
-};
-use roce::congestion::{
-    self,
-    Notifier, //
-};
+use crate::tx::{self, Av, BuildError, Path};
+use crate::{limits, local, ud};
+use roce::congestion::{self, Notifier};
 use roce::opcode::Family;
-use roce::requester::{
-    Requester,
-    RequesterConfig,
-    SendWr,
-    Transmit,
-    Wqe, //
-};
+use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
 
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
 const MAX_UNDER_WAY: u32 = 128;
