@@ -10,6 +10,8 @@
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
 #   make test-long       all guest tests on both kernels, and builds for other suites
 #   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events
+#   make doc             the pages of Documentation/ and rustdoc of the crates, in build/doc
+#   make rust-analyzer   rust-project.json, for the language server of that name
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 
 KVER  ?= $(shell uname -r)
@@ -59,7 +61,14 @@ bench:
 	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json $(BUILD)/bench/tags.json" \
 		"$(BUILD)/bench/events.json"
 
+doc:
+	@tools/vm/doc $(BUILD)/doc
+
+rust-analyzer:
+	@tools/vm/rust-analyzer
+
 test test-debug test-long:
 	@tools/vm/check $@
 
-.PHONY: all probe module plugin install uninstall clean demo bench test test-debug test-long
+.PHONY: all probe module plugin install uninstall clean demo bench doc \
+	rust-analyzer test test-debug test-long
