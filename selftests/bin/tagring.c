@@ -342,7 +342,7 @@ static void without_pause(void)
 {
 	struct xroce_tm_op_slot sync = { .opcode = XROCE_TM_SYNC };
 	unsigned long before = come_again(device[1]);
-	double end = deadline(30);
+	double end = deadline(150);
 	struct ibv_wc wc;
 	pthread_t writer;
 	struct tm_done d;
