@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/irqflags.h>
 #include <linux/magic.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
@@ -110,10 +111,16 @@ int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 	return ret == 0 || ret == -EAGAIN || ret == -EBUSY ? -EAGAIN : -EFAULT;
 }
 
-/* Kept with the above: how long to wait before it is tried again. */
-void xrdma_mm_wait(void)
+/*
+ * Kept with the above: waits before try number @tries. Pages that come from a disk
+ * are there soon; the longer a page stays away, the less often it is asked for,
+ * since many may wait for such pages.
+ */
+void xrdma_mm_wait(__u32 tries)
 {
-	usleep_range(200, 1000);
+	unsigned long us = clamp(tries, 4U, 200U) * 50UL;
+
+	usleep_range(us, us + us / 4);
 }
 
 /* Kept beside its counterpart. */

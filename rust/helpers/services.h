@@ -94,7 +94,7 @@ struct mm_struct *xrdma_mm_grab(void);
 void xrdma_mm_drop(struct mm_struct *mm);
 int xrdma_mm_hold(struct mm_struct *mm, __u64 addr, size_t n, bool write,
 		  struct page **pages);
-void xrdma_mm_wait(void);
+void xrdma_mm_wait(__u32 tries);
 void xrdma_mm_release(struct page **pages, size_t n, bool dirty);
 bool xrdma_in_softirq(void);
 bool xrdma_may_sleep(void);
@@ -134,6 +134,22 @@ bool xrdma_work_schedule(struct xrdma_work *w);
 bool xrdma_work_schedule_thread(struct xrdma_work *w);
 void xrdma_work_stop(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
+
+/**
+ * struct xrdma_step - what the present task does that may wait for memory; part of a Rust structure
+ * @node: place in the table of work.c.
+ * @task: whose it is.
+ * @outer: what it is part of, or NULL.
+ */
+struct xrdma_step {
+	struct hlist_node node;
+	const void *task;
+	struct xrdma_step *outer;
+};
+
+void xrdma_step_begin(struct xrdma_step *s);
+void xrdma_step_end(struct xrdma_step *s);
+struct xrdma_step *xrdma_step_current(void);
 bool xrdma_signal_pending(void);
 void xrdma_cond_resched(void);
 

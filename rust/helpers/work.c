@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Work items that carry a number instead of a pointer. */
+#include <linux/hashtable.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
@@ -227,6 +228,45 @@ void xrdma_work_free(struct xrdma_work *w)
 {
 	xrdma_end_now(&w->end);
 	kfree(w);
+}
+
+/* Steps that are under way, by task. */
+static DEFINE_HASHTABLE(xrdma_steps, 6);
+static DEFINE_SPINLOCK(xrdma_steps_lock);
+
+/* The innermost step of the present task, which alone begins and ends them. Process context. */
+struct xrdma_step *xrdma_step_current(void)
+{
+	struct xrdma_step *s;
+
+	spin_lock(&xrdma_steps_lock);
+	hash_for_each_possible(xrdma_steps, s, node, (unsigned long)current)
+		if (s->task == current)
+			break;
+	spin_unlock(&xrdma_steps_lock);
+	return s;
+}
+
+/*
+ * Macros, as all of hashtable.h. By task, because what waits for memory is far from
+ * what began the step, and neither knows which work item the other belongs to.
+ * Process context.
+ */
+void xrdma_step_begin(struct xrdma_step *s)
+{
+	s->task = current;
+	s->outer = xrdma_step_current();
+	spin_lock(&xrdma_steps_lock);
+	hash_add(xrdma_steps, &s->node, (unsigned long)current);
+	spin_unlock(&xrdma_steps_lock);
+}
+
+/* Its counterpart, of the innermost one. */
+void xrdma_step_end(struct xrdma_step *s)
+{
+	spin_lock(&xrdma_steps_lock);
+	hash_del(&s->node);
+	spin_unlock(&xrdma_steps_lock);
 }
 
 /* signal_pending() is inline. Process context. */

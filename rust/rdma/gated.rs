@@ -10,12 +10,16 @@ use core::{
     cell::UnsafeCell,
     hint,
     sync::atomic::{
+        fence,
         AtomicU32,
         Ordering, //
     },
 };
 
-use crate::sync::NoSoftirq;
+use crate::{
+    bindings,
+    sync::NoSoftirq, //
+};
 
 /// Readers are let in.
 const OPEN: u32 = 1 << 0;
@@ -23,6 +27,60 @@ const OPEN: u32 = 1 << 0;
 const WRITING: u32 = 1 << 1;
 /// One reader.
 const READER: u32 = 1 << 2;
+
+/// Of [`Gate`]: nobody is let in.
+const CLOSED: u32 = 1 << 31;
+
+/// A gate without data, which is closed once: whoever is inside may sleep there, and so does whoever
+/// closes it.
+pub struct Gate {
+    /// How many are inside, and [`CLOSED`].
+    state: AtomicU32,
+}
+
+/// The presence inside of a [`Gate`].
+#[must_use]
+pub struct Inside<'a>(&'a Gate);
+
+impl Gate {
+    /// An open gate.
+    #[expect(clippy::new_without_default, reason = "part of an object")]
+    pub const fn new() -> Self {
+        Self {
+            state: AtomicU32::new(0),
+        }
+    }
+
+    /// Goes in, until the value is dropped; `None` once the gate is closed. Any context but NMI.
+    #[inline]
+    pub fn enter(&self) -> Option<Inside<'_>> {
+        // There are fewer contexts than the count has room for.
+        let before = self.state.fetch_add(1, Ordering::Acquire);
+        let inside = Inside(self);
+        (before & CLOSED == 0).then_some(inside)
+    }
+
+    /// Lets nobody in any more, and waits for those who are inside. Process context, sleeps; not from
+    /// inside.
+    pub fn close(&self) {
+        self.state.fetch_or(CLOSED, Ordering::SeqCst);
+        // SAFETY: Process context, and the word lives as long as `self`.
+        unsafe { bindings::xrdma_wait_bits_clear(self.state.as_ptr(), !CLOSED) };
+        // What those inside did is done.
+        fence(Ordering::Acquire);
+    }
+}
+
+impl Drop for Inside<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let state = &self.0.state;
+        if state.fetch_sub(1, Ordering::SeqCst) == CLOSED | 1 {
+            // SAFETY: The word lives as long as the gate, which is borrowed.
+            unsafe { bindings::xrdma_wake_waiters(state.as_ptr()) };
+        }
+    }
+}
 
 /// Data behind a gate.
 ///

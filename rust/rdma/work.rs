@@ -4,6 +4,8 @@
 //!
 //! C header: `include/linux/workqueue.h`.
 
+mod step;
+
 use core::{
     ffi::c_void,
     marker::PhantomData,
@@ -27,6 +29,13 @@ use crate::{
     bindings,
     process::Process,
     rcu, //
+};
+
+pub(crate) use self::step::Tries;
+pub use self::step::{
+    has_waited,
+    step,
+    unless, //
 };
 
 /// The module's queue for runs that may sleep. Null when there are no [`Services`].

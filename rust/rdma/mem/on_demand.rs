@@ -34,16 +34,14 @@ use super::{
 use crate::{
     bindings,
     rcu::GFP_ACCOUNT,
-    work, //
+    work::{
+        self,
+        Tries, //
+    }, //
 };
 
 /// Pages that one access holds at most.
 const MAX_PAGES: usize = 66;
-
-/// How often an access looks for pages that are on their way: some seconds in all. For userfaultfd it
-/// is in vain: its monitor is not told of faults that do not wait. Files of FUSE are not tried again:
-/// a fault there may wait for ever, so only pages that the process has are used.
-const MAX_TRIES: u32 = 4000;
 
 /// An address space, without its memory.
 ///
@@ -137,9 +135,14 @@ impl OnDemand {
         *self.0.revoked.lock() = true;
     }
 
-    /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Sleeps; where that is not
-    /// possible it is a fault: of the caller, or of who has put such memory behind a key while the key
-    /// was in use.
+    /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Pages that are on their way
+    /// are waited for: some seconds in all, see [`work::step`], or until [`work::unless`] ends it. For
+    /// userfaultfd that is in vain, since its monitor is not told of faults that do not wait. Files of
+    /// FUSE are not tried again: a fault there may wait for ever, so only pages that the process has are
+    /// used.
+    ///
+    /// Sleeps; where that is not possible it is a fault: of the caller, or of who has put such memory
+    /// behind a key while the key was in use.
     ///
     /// # Errors
     ///
@@ -169,7 +172,7 @@ impl OnDemand {
             return Err(Fault);
         }
         let mut pages = [ptr::null_mut::<kernel::bindings::page>(); MAX_PAGES];
-        let mut tries = 0u32;
+        let mut tries = Tries::default();
         let revoked = loop {
             let revoked = inner.revoked.lock();
             if *revoked {
@@ -187,13 +190,13 @@ impl OnDemand {
             });
             match held {
                 Ok(()) => break revoked,
-                Err(e) if e == EAGAIN && tries < MAX_TRIES => {}
+                Err(e) if e == EAGAIN => {}
                 Err(_) => return Err(Fault),
             }
             drop(revoked);
-            tries = tries.wrapping_add(1);
+            let next = tries.again().ok_or(Fault)?;
             // SAFETY: Process context, without locks of ours.
-            unsafe { bindings::xrdma_mm_wait() };
+            unsafe { bindings::xrdma_mm_wait(next) };
         };
         // INVARIANT: The pages are held until the end of this function, and `region` is only lent.
         let region = Region {

@@ -118,27 +118,6 @@ impl<T: Send + Sync> Ref<T> {
         })
     }
 
-    /// Drops the reference and waits until every RCU reader that was reading when this began is done.
-    /// If it was the last reference, `T` is dropped here, before this returns. Process context,
-    /// sleeps; a few milliseconds.
-    ///
-    /// For objects whose owner must know that nobody uses them any more: after
-    /// [`Table::remove`](super::Table::remove) of its only reference and this, all calls of
-    /// [`Table::with`](super::Table::with) that found the object have ended.
-    pub fn retire(this: Self) {
-        let ptr = Self::into_raw(this);
-        // SAFETY: We have a count, so the object is there; it is used afterwards only if this was
-        // the last.
-        let last = unsafe { (*ptr.as_ptr()).refcount.dec_and_test() };
-        // SAFETY: Process context, by contract.
-        unsafe { bindings::xrdma_wait_for_readers() };
-        if last {
-            // SAFETY: No reference is left, so no table has it, and RCU readers that saw it are
-            // done. It came from a `KBox`, and dropping in place does not move it.
-            drop(unsafe { KBox::from_raw(ptr.as_ptr()) });
-        }
-    }
-
     /// Drops the reference and, if it was the last, `T` here. Process context, where `T` may be dropped.
     ///
     /// # Safety

@@ -42,6 +42,7 @@ use crate::prelude::*;
 use crate::qp::engine::Budget;
 use crate::qp::send::{fill, idle, Filled, SendEnv, SendSide};
 use core::ops::ControlFlow;
+use rdma::work;
 use roce::requester::{LocalError, LocalOk};
 
 /// How long one run may keep the peer's receive side while it waits for memory, ns. The peer's
@@ -128,7 +129,8 @@ impl SenderRun<'_> {
             Step::More => side.io.local.transfer = Some(transfer),
             Step::Finished(result) => self.finish(side, &transfer, result),
         }
-        if budget.is_empty() || self.until.is_over() || self.reads_heads_slowly() {
+        let is_reset = self.qp.state() == QpState::Reset;
+        if budget.is_empty() || self.until.is_over() || self.reads_heads_slowly() || is_reset {
             side.io.blocked();
             return ControlFlow::Break(Run::Again);
         }
@@ -154,7 +156,9 @@ impl SenderRun<'_> {
             budget.spend_requests(side.io.take_executed());
             if let Some(message) = next {
                 let head = match self.peer {
-                    Some(peer) if peer.tags().is_some() => Head::read(&side.io, qp, &message),
+                    Some(peer) if peer.tags().is_some() => {
+                        work::step(|| Head::read(&side.io, qp, &message))
+                    }
                     _ => None,
                 };
                 side.io.local.transfer = Some(Transfer::new(message, head));
@@ -213,7 +217,10 @@ impl SenderRun<'_> {
             peer,
             recv: &mut held.recv,
         };
-        ends.advance(transfer, self.now, self.until)
+        // Whoever resets the peer waits for its side.
+        work::unless(&|| peer.state() == QpState::Reset, || {
+            work::step(|| ends.advance(transfer, self.now, self.until))
+        })
     }
 
     /// Ends a message at the requester.

@@ -14,6 +14,10 @@ use crate::qp::ring::RingReader;
 use crate::tables;
 use crate::tm::Tm;
 use crate::wr;
+use rdma::gated::{
+    Gate,
+    Inside, //
+};
 
 /// Why no receive was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,8 @@ pub struct WireSrq {
     kernel: Option<Arc<KernelQueue<RecvHead>>>,
     /// 0, [`BROKEN`] or [`GONE`].
     dead: Atomic<u32>,
+    /// Whoever uses the receives of an XRC SRQ is inside.
+    users: Gate,
     handle: SrqHandle,
     /// Tag matching.
     pub tm: Option<Arc<Tm>>,
@@ -122,6 +128,7 @@ impl WireSrq {
                 max_sge: new.max_sge,
                 kernel,
                 dead: Atomic::new(0),
+                users: Gate::new(),
                 handle: new.handle,
                 tm: new.tm,
                 device: new.device.clone(),
@@ -203,15 +210,14 @@ impl WireSrq {
     }
 
     /// No queue pair of ib_core's names the queue any more; packets may. When this returns, none
-    /// writes to its buffers. Process context, sleeps.
+    /// writes to its buffers, and none completes there. Process context, sleeps.
     pub fn end(&self) {
         self.dead.store(GONE, Relaxed);
         if let Some(tables) = tables::get() {
-            if let Some(srq) = tables.srqs.remove(self.srqn) {
-                // A packet that found it just now may still be writing to its buffers.
-                Ref::retire(srq);
-            }
+            drop(tables.srqs.remove(self.srqn));
         }
+        // Runs that found it may still be writing to its buffers; they wait for no memory any more.
+        self.users.close();
         if let Some(tm) = &self.tm {
             tm.kill();
         }
@@ -238,6 +244,12 @@ impl WireSrq {
             self.fail();
         }
         taken
+    }
+
+    /// The buffers may be written, and completions made, as long as the value is there; `None` when the
+    /// queue was destroyed. Any context.
+    pub(crate) fn enter(&self) -> Option<Inside<'_>> {
+        self.users.enter()
     }
 
     /// Broken or destroyed. Any context.

@@ -11,6 +11,7 @@ use crate::qp::receive::{Current, RecvIo};
 use crate::qp::request::{filled, SendOp};
 use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
 use crate::{access, ah, rx, tx, wr};
+use rdma::work;
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
 use roce::ud::{effective_qkey, Datagram, UdError, UdMessage};
@@ -48,7 +49,7 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
                 break Run::Idle;
             }
         }
-        let status = match send_one(qp, io, &wqe) {
+        let status = match work::step(|| send_one(qp, io, &wqe)) {
             Ok(skb) => {
                 if let Some(skb) = skb {
                     qp.device
@@ -74,6 +75,10 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
         if status != WcStatus::Success {
             io.fail(Failure::Request);
             break Run::Idle;
+        }
+        if work::has_waited() {
+            io.blocked();
+            break Run::Again;
         }
     };
     if packets > 0 {

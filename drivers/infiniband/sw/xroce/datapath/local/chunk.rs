@@ -118,9 +118,14 @@ fn to_receive(
         sges: list,
         skip,
     };
-    transfer
-        .copy_some(end, |at, len| data.copy_to(&to, at, len, until))
-        .map_err(to_peer(LocalOutcome::ReceiveFault))
+    current
+        .with_buffers(|| transfer.copy_some(end, |at, len| data.copy_to(&to, at, len, until)))
+        .unwrap_or(Err(CopyFault::Destination))
+        .map_err(|fault| match fault {
+            // The destruction of the SRQ waits for no memory, not for that of the sender either.
+            _ if current.is_orphan() => ChunkFault::Peer(LocalOutcome::ReceiveFault),
+            fault => to_peer(LocalOutcome::ReceiveFault)(fault),
+        })
 }
 
 /// The memory of the peer that a key names.

@@ -109,6 +109,13 @@ impl Ends<'_> {
                     _ => LocalOk::Done,
                 }))
             }
+            // Memory is not waited for any more, which is nobody's fault. Whoever resets the sender
+            // gives the message up.
+            Err(_) if self.qp.state() == QpState::Reset => Step::More,
+            Err(_) if self.peer.state() == QpState::Reset => {
+                abandon_at(transfer, self.peer, self.recv);
+                Step::Finished(Err(LocalError::Silent))
+            }
             Err(ChunkFault::Sender) => {
                 abandon_at(transfer, self.peer, self.recv);
                 Step::Finished(Err(LocalError::Local(WcStatus::LocProtErr)))

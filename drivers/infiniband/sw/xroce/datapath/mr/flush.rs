@@ -84,8 +84,10 @@ pub(crate) fn flush(
     while rest > 0 {
         let now = rest.min(STEP);
         let needed = access::FLUSH_PERSISTENT;
-        with_remote(flush.rkey, pd, qp.qpn, at, now, needed, |memory, offset| {
-            memory.write_back(offset, now as usize)
+        work::step(|| {
+            with_remote(flush.rkey, pd, qp.qpn, at, now, needed, |memory, offset| {
+                memory.write_back(offset, now as usize)
+            })
         })?;
         at = at.wrapping_add(now);
         rest = rest.wrapping_sub(now);

@@ -19,6 +19,7 @@ use super::BACKLOG;
 use crate::prelude::*;
 use crate::tables;
 use crate::tx::Av;
+use rdma::work;
 use roce::wire::{split_icrc, Cnp, Packet};
 
 /// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
@@ -138,11 +139,11 @@ impl WireQp {
                 0 => DOORBELL_RUNS,
                 _ => DOORBELL_COPY_RUNS,
             };
-            if runs >= most || rdma::work::signal_pending() {
+            if runs >= most || work::signal_pending() {
                 self.send_work.schedule_process();
                 return;
             }
-            rdma::work::cond_resched();
+            work::cond_resched();
         }
     }
 
@@ -158,6 +159,12 @@ impl WireQp {
         let again = self.run_send_alone(packet, thread);
         self.run_waiters();
         again
+    }
+
+    /// Calls `run`, a run in a thread, which waits for no memory any more once the QP is reset or
+    /// destroyed: that waits for the run.
+    fn cut_short<R>(&self, run: impl FnOnce() -> R) -> R {
+        work::unless(&|| self.state() == QpState::Reset, run)
     }
 
     /// Runs the send sides that waited for this one, here and now: a work item would wait for a CPU. A
@@ -201,7 +208,7 @@ impl WireQp {
         let thread = thread && self.sleeps();
         kick(&self.send, |side: &mut SendSide| {
             if thread {
-                return side.run(self, packet.take());
+                return self.cut_short(|| side.run(self, packet.take()));
             }
             let rcu = rdma::rcu::read_lock();
             if self.is_for_thread() {
@@ -224,7 +231,7 @@ impl WireQp {
         let mut fetch = false;
         let again = kick(&self.recv, |side: &mut RecvSide| {
             if thread {
-                let run = side.run(self, packet.take());
+                let run = self.cut_short(|| side.run(self, packet.take()));
                 fetch |= side.io.take_fetch();
                 return run;
             }
@@ -293,7 +300,7 @@ impl WireQp {
         let Some(qp) = find(qpn) else {
             return;
         };
-        let thread = !rdma::work::in_softirq();
+        let thread = !work::in_softirq();
         if qp.run_send(&mut None, thread) {
             if thread || !qp.is_paced() {
                 qp.send_work.schedule_process();
@@ -308,7 +315,7 @@ impl WireQp {
         let Some(qp) = find(qpn) else {
             return;
         };
-        let thread = !rdma::work::in_softirq();
+        let thread = !work::in_softirq();
         if qp.run_receive(&mut None, thread) {
             // Receives may be posted as fast as they are flushed.
             if thread || qp.state().is_error() {
@@ -339,9 +346,9 @@ fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
 }
 
 /// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take, and
-/// no more once the state of the queue pair changes: each may have to wait for memory that is not pinned,
-/// for seconds, and whoever resets or destroys the queue pair waits for the run. True when some are left
-/// for another run, which sees the new state.
+/// no more once the state of the queue pair changes or memory was waited for: each may have to wait for
+/// memory that is not pinned, for seconds, and whoever changes the queue pair waits for the run. True when
+/// some are left for another run, which sees the new state.
 pub(crate) fn take_packets(
     qp: &WireQp,
     backlog: &Backlog,
@@ -355,13 +362,16 @@ pub(crate) fn take_packets(
             break;
         }
         match backlog.pop() {
-            Some(skb) => f(&skb),
+            Some(skb) => work::step(|| f(&skb)),
             None => {
                 if let Some(skb) = packet {
-                    f(&skb);
+                    work::step(|| f(&skb));
                 }
                 return false;
             }
+        }
+        if work::has_waited() {
+            break;
         }
     }
     if let Some(skb) = packet {

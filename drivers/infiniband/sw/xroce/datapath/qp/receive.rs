@@ -17,6 +17,7 @@ use crate::prelude::*;
 use crate::tm::receive as tags;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{mr, ud, wr};
+use rdma::work;
 use roce::congestion::{self, Notifier};
 use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
 
@@ -233,12 +234,14 @@ impl RecvSide {
             let Some(response) = self.responder.poll_response(now) else {
                 return false;
             };
-            match self.build(qp, &response) {
+            match work::step(|| self.build(qp, &response)) {
                 Ok(skb) => {
                     self.io.replies.push(skb);
                     self.io.reply_count = self.io.reply_count.wrapping_add(1);
                 }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
+                // It was cut short.
+                Err(BuildError::Fault) if qp.state() == QpState::Reset => return true,
                 Err(BuildError::Fault) => {
                     let (responder, mut env) = self.split(qp);
                     responder.response_fault(&mut env);
@@ -253,7 +256,7 @@ impl RecvSide {
             let len = response.payload.map_or(0, |slice| slice.len);
             qp.device.count(Counter::SentBytes, u64::from(len));
             budget.spend(len);
-            if budget.is_empty() {
+            if budget.is_empty() || work::has_waited() {
                 return true;
             }
         }

@@ -19,6 +19,7 @@ use crate::prelude::*;
 use crate::tm::rendezvous;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{limits, local, ud};
+use rdma::work;
 use roce::congestion::{self, Notifier};
 use roce::opcode::Family;
 use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
@@ -248,15 +249,15 @@ impl SendSide {
                 route = self.path.route(qp.device.tunnel()).ok();
             }
             let len = transmit.payload.as_ref().map_or(0, |p| p.len);
-            packets = packets.wrapping_add(1);
-            bytes = bytes.wrapping_add(u64::from(len));
             let built = match &mut route {
-                Some(route) => build(&self.io, qp, route, &transmit),
+                Some(route) => work::step(|| build(&self.io, qp, route, &transmit)),
                 // Without a route the packet is lost, and the retry timer decides.
                 None => Err(BuildError::NoMemory),
             };
             match built {
                 Ok(skb) => {
+                    packets = packets.wrapping_add(1);
+                    bytes = bytes.wrapping_add(u64::from(len));
                     batch.push(skb);
                     if batch.len() >= BURST {
                         dropped = dropped.wrapping_add(batch.flush());
@@ -276,7 +277,7 @@ impl SendSide {
                 }
             }
             budget.spend(len);
-            if budget.is_empty() {
+            if budget.is_empty() || work::has_waited() {
                 self.io.blocked();
                 again = Run::Again;
                 break;

@@ -63,6 +63,14 @@ impl RecvEnv<'_> {
     }
 }
 
+impl RecvEnv<'_> {
+    /// Nobody is told of a fault that came of a reset, which does not wait for memory.
+    fn noted<T, E>(&mut self, result: Result<T, E>) -> Result<T, E> {
+        self.is_cut_off |= result.is_err() && self.qp.state() == QpState::Reset;
+        result
+    }
+}
+
 type WireFault = roce::status::Fault;
 
 fn wire_fault(_: Fault) -> WireFault {
@@ -87,14 +95,13 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
         let current = &self.io.current;
-        if current.is_orphan() {
-            return Err(ScatterError::Protection);
-        }
-        let stored = match &current.tagged {
-            Some(tagged) => tagged.scatter(current.pd, current.list(), offset, data),
-            None => access::scatter(current.pd, current.list(), offset, data),
-        };
-        stored.map_err(|e| match e {
+        let stored = current
+            .with_buffers(|| match &current.tagged {
+                Some(tagged) => tagged.scatter(current.pd, current.list(), offset, data),
+                None => access::scatter(current.pd, current.list(), offset, data),
+            })
+            .unwrap_or(Err(access::ScatterError::Protection));
+        self.noted(stored).map_err(|e| match e {
             access::ScatterError::TooLong => ScatterError::TooLong,
             access::ScatterError::Protection => ScatterError::Protection,
         })
@@ -127,15 +134,15 @@ impl ResponderEnv for RecvEnv<'_> {
         va: u64,
         data: &[u8],
     ) -> Result<(), WireFault> {
-        self.with_remote(
+        let written = self.with_remote(
             srqn,
             rkey,
             va,
             data.len() as u64,
             mr::REMOTE_WRITE,
             |memory, at| memory.write(at, data),
-        )
-        .map_err(wire_fault)
+        );
+        self.noted(written).map_err(wire_fault)
     }
 
     fn atomic(
@@ -149,12 +156,12 @@ impl ResponderEnv for RecvEnv<'_> {
             AtomicOp::Write { .. } => mr::REMOTE_WRITE,
             AtomicOp::CmpSwap { .. } | AtomicOp::FetchAdd { .. } => mr::REMOTE_ATOMIC,
         };
-        self.with_remote(srqn, rkey, va, 8, access, |memory, at| match op {
+        let done = self.with_remote(srqn, rkey, va, 8, access, |memory, at| match op {
             AtomicOp::CmpSwap { compare, swap } => memory.cmp_swap(at, compare, swap),
             AtomicOp::FetchAdd { add } => memory.fetch_add(at, add),
             AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
-        })
-        .map_err(wire_fault)
+        });
+        self.noted(done).map_err(wire_fault)
     }
 
     fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {

@@ -65,15 +65,31 @@ impl Current {
         self.srq.as_ref().is_some_and(|srq| srq.is_gone())
     }
 
+    /// Calls `f`, which writes to its buffers; `None` when those are the user's again. The destruction of
+    /// the XRC SRQ that it came from waits for `f`, which therefore waits for memory no longer than that.
+    pub(crate) fn with_buffers<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
+        let Some(srq) = &self.srq else {
+            return Some(f());
+        };
+        let inside = srq.enter()?;
+        let result = rdma::work::unless(&|| srq.is_gone(), f);
+        drop(inside);
+        Some(result)
+    }
+
     /// Posts its completion where those of its queue go.
     fn post(&self, qp: &WireQp, completion: &Completion) -> Result<(), Overrun> {
         if let (Some(tagged), Some((_, tm))) = (&self.tagged, qp.tags()) {
             return tm.finish(tagged, completion);
         }
-        if self.is_orphan() {
-            // Its user has freed what `wr_id` stands for.
-            return Ok(());
-        }
+        let _inside = match &self.srq {
+            // It was destroyed: its user has freed what `wr_id` stands for.
+            Some(srq) => match srq.enter() {
+                Some(inside) if !srq.is_gone() => Some(inside),
+                _ => return Ok(()),
+            },
+            None => None,
+        };
         self.cq(qp)
             .map_or(Ok(()), |cq| cq.post_from(completion, qp.handle()))
     }
@@ -276,7 +292,10 @@ impl RecvIo {
         mut completion: Completion,
     ) -> Result<(), Overrun> {
         let current = &mut self.current;
-        if !current.active {
+        // What fails when the QP is reset, since memory is not waited for any more, is forgotten like
+        // everything else.
+        let is_reset = completion.status != WcStatus::Success && qp.state() == QpState::Reset;
+        if !current.active || is_reset {
             return Ok(());
         }
         // A local message that is still open has lost its receive.

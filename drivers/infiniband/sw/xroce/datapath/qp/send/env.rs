@@ -100,6 +100,11 @@ impl SendEnv<'_> {
 
 /// Makes the completion of a send work request; one that is lost ends the QP.
 pub(crate) fn complete(qp: &WireQp, head: &SendHead, status: WcStatus, byte_len: u32) {
+    // The QP is being reset, and memory is not waited for any more: what fails for that reason is
+    // forgotten like everything else.
+    if status != WcStatus::Success && qp.state() == QpState::Reset {
+        return;
+    }
     if head.origin != Origin::User {
         return rendezvous::complete(qp, head, status);
     }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long a run waits for memory that is not pinned, and what ends that earlier.
+//!
+//! What waits ([`OnDemand`](crate::mem::OnDemand)) is many calls away from what knows why it should
+//! not: so each task has a stack of what it is doing, to which [`unless`] and [`step`] add.
+
+use core::{
+    cell::Cell,
+    ptr::NonNull, //
+};
+use kernel::types::Opaque;
+
+use super::may_sleep;
+use crate::bindings;
+
+/// How often memory is looked for that does not come, in one step: four or five seconds in all.
+const MAX_TRIES: u32 = 500;
+
+/// After so many tries, some milliseconds, a run has waited enough.
+const ENOUGH_TRIES: u32 = 16;
+
+/// What the present task does.
+///
+/// C has a pointer to `raw`, which is the first field, from the begin to the end of [`run`](Self::run).
+#[repr(C)]
+struct Entry<'a> {
+    raw: Opaque<bindings::xrdma_step>,
+    is_over: Option<&'a dyn Fn() -> bool>,
+    /// Tries so far, if it is a step.
+    tries: Option<Cell<u32>>,
+    /// Tries so far in all that it consists of.
+    all: Cell<u32>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(is_over: Option<&'a dyn Fn() -> bool>, tries: Option<Cell<u32>>) -> Self {
+        Entry {
+            raw: Opaque::uninit(),
+            is_over,
+            tries,
+            all: Cell::new(0),
+        }
+    }
+
+    /// Calls `f` with this on top of the stack. Any context; where nothing may sleep, nothing waits.
+    fn run<R>(self, f: impl FnOnce() -> R) -> R {
+        if !may_sleep() {
+            return f();
+        }
+        // Stays where it is until the end of this function.
+        let entry = self;
+        // A pointer to all of it, as `walk` needs, of which C uses the first field.
+        let raw: *mut bindings::xrdma_step = (&raw const entry).cast_mut().cast();
+        // SAFETY: Process context. The memory is valid until the end below; the call fills the first
+        // field, which may change behind references.
+        unsafe { bindings::xrdma_step_begin(raw) };
+        let result = f();
+        // SAFETY: Begun above, and all that `f` began has ended: a panic does not unwind.
+        unsafe { bindings::xrdma_step_end(raw) };
+        result
+    }
+
+    /// Calls `f` with the entries of the present task, innermost first, as long as it returns true.
+    /// Process context.
+    fn walk(mut f: impl FnMut(&Entry<'_>) -> bool) {
+        // SAFETY: Process context, by contract.
+        let mut next = NonNull::new(unsafe { bindings::xrdma_step_current() });
+        while let Some(raw) = next {
+            // SAFETY: It points to an entry, which is on the stack of this task, further down: it stays
+            // until this returns.
+            let entry: &Entry<'_> = unsafe { raw.cast().as_ref() };
+            if !f(entry) {
+                return;
+            }
+            // SAFETY: The field was filled when the entry was begun.
+            next = NonNull::new(unsafe { (*raw.as_ptr()).outer });
+        }
+    }
+}
+
+/// Calls `f`, which waits for memory no longer than until `is_over` is true: what needs it fails then.
+/// Any context; where nothing may sleep nothing waits either.
+pub fn unless<R>(is_over: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> R {
+    Entry::new(Some(is_over), None).run(f)
+}
+
+/// Calls `f`, all of which together waits for memory for some seconds. Any context.
+pub fn step<R>(f: impl FnOnce() -> R) -> R {
+    Entry::new(None, Some(Cell::new(0))).run(f)
+}
+
+/// Whether the outermost [`unless`] or [`step`] that is under way has waited for memory so long that
+/// others should have their turn. Any context.
+pub fn has_waited() -> bool {
+    let mut all = 0;
+    if may_sleep() {
+        Entry::walk(|entry| {
+            all = entry.all.get();
+            true
+        });
+    }
+    all >= ENOUGH_TRIES
+}
+
+/// Tries of one access. They count for the step that it is part of.
+#[derive(Default)]
+pub(crate) struct Tries(u32);
+
+impl Tries {
+    /// The number of the next try of the step, if there is to be one. Process context.
+    pub(crate) fn again(&mut self) -> Option<u32> {
+        let mut is_over = false;
+        let mut tries = None;
+        Entry::walk(|entry| {
+            is_over = entry.is_over.is_some_and(|is_over| is_over());
+            entry.all.set(entry.all.get().saturating_add(1));
+            if let (Some(count), None) = (&entry.tries, tries) {
+                let now = count.get().saturating_add(1);
+                count.set(now);
+                tries = Some(now);
+            }
+            !is_over
+        });
+        self.0 = self.0.saturating_add(1);
+        let tries = tries.unwrap_or(self.0);
+        (!is_over && tries <= MAX_TRIES).then_some(tries)
+    }
+}
