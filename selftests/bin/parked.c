@@ -23,9 +23,6 @@
 /* So many of them would be done before anybody who comes later has a thread. */
 #define FEW (QUEUES - 1024)
 #define MESSAGES 4
-/* A large completion queue: entries of 64 bytes. */
-#define CQES (1 << 18)
-#define LARGE 4
 
 /* What the processes share. */
 struct shared {
@@ -98,28 +95,6 @@ static void occupy(struct shared *s)
 	_exit(1);
 }
 
-/* KiB of the machine's memory that are free. */
-static long available(void)
-{
-	return count("sed -n 's/^MemAvailable: *\\([0-9]*\\).*/\\1/p' /proc/meminfo");
-}
-
-/* What is destroyed is freed. */
-static void large_queues(void)
-{
-	/* Half of what they take. */
-	long enough = available() - LARGE * (CQES * 64L >> 11);
-	struct ibv_cq *cq[LARGE];
-	int i;
-
-	for (i = 0; i < LARGE; i++)
-		CHECK(cq[i] = ibv_create_cq(a.ctx, CQES - 1, NULL, NULL, 0));
-	for (i = 0; i < LARGE; i++)
-		CHECK(!ibv_destroy_cq(cq[i]));
-	while (available() < enough)
-		usleep(1000);
-}
-
 static void others_go_on(void)
 {
 	struct shared *s = mmap(NULL, GUARD_PAGE, PROT_READ | PROT_WRITE,
@@ -141,8 +116,6 @@ static void others_go_on(void)
 		CHECK(!waitpid(child, &ret, WNOHANG));
 	for (i = 0; i < MESSAGES; i++)
 		message(&a, i, 1000);
-	printf("%d of %d requests have failed\n", s->failed, QUEUES);
-	large_queues();
 	ret = s->failed;
 	printf("%d of %d requests have failed\n", ret, QUEUES);
 	CHECK(ret < FEW);
