@@ -17,7 +17,8 @@ use crate::{
 ///
 /// Packets that wait for its queue pairs ([`Backlog`](crate::net::Backlog)) have a share of the memory
 /// for such packets, and of its work items that run in threads ([`Work`](crate::work::Work)) a few run
-/// at a time: what one process causes keeps no other waiting. It is told by its address space.
+/// at a time: what one process causes keeps no other waiting, unless it is connected to it. It is told
+/// by its address space.
 ///
 /// # Invariants
 ///

@@ -14,6 +14,7 @@ use core::{
         NonNull, //
     },
     sync::atomic::{
+        AtomicBool,
         AtomicPtr,
         Ordering, //
     },
@@ -37,6 +38,9 @@ pub use self::step::{
     step,
     unless, //
 };
+
+/// There are [`Services`], or some are just beginning or ending.
+static CLAIMED: AtomicBool = AtomicBool::new(false);
 
 /// The module's queue for runs that may sleep. Null when there are no [`Services`].
 static RUN: AtomicPtr<workqueue_struct> = AtomicPtr::new(ptr::null_mut());
@@ -77,6 +81,17 @@ impl Services {
     ///
     /// `EBUSY` when they run already; `ENOMEM`.
     pub fn start() -> Result<Self> {
+        if CLAIMED.swap(true, Ordering::AcqRel) {
+            return Err(EBUSY);
+        }
+        let started = Self::start_claimed();
+        if started.is_err() {
+            CLAIMED.store(false, Ordering::Release);
+        }
+        started
+    }
+
+    fn start_claimed() -> Result<Self> {
         let make = |kind| {
             // SAFETY: Process context; the call has no other requirements.
             unsafe { bindings::xrdma_workqueue_create(kind) }
@@ -96,15 +111,11 @@ impl Services {
         if run.is_null() || bh.is_null() || free.is_null() {
             return stop(ENOMEM);
         }
-        let claimed =
-            RUN.compare_exchange(ptr::null_mut(), run, Ordering::AcqRel, Ordering::Relaxed);
-        if claimed.is_err() {
-            return stop(EBUSY);
-        }
+        RUN.store(run, Ordering::Release);
         BH.store(bh, Ordering::Release);
         // Before anything can be made that is dropped later.
         FREE.store(free, Ordering::Release);
-        // SAFETY: Process context, and done once: RUN was claimed above.
+        // SAFETY: Process context, and done once: the caller has claimed the services.
         let hooked = to_result(unsafe { bindings::xrdma_udp_init() }).and_then(|()| {
             // SAFETY: As above.
             to_result(unsafe { bindings::xrdma_vectors_init() })
@@ -196,6 +207,7 @@ impl Drop for Services {
         }
         // SAFETY: Everything has ended.
         unsafe { bindings::xrdma_ends_finish() };
+        CLAIMED.store(false, Ordering::Release);
     }
 }
 

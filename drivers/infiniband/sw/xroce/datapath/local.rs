@@ -127,7 +127,13 @@ impl SenderRun<'_> {
         budget.spend(transfer.done.wrapping_sub(before));
         match step {
             Step::More => side.io.local.transfer = Some(transfer),
-            Step::Finished(result) => self.finish(side, &transfer, result),
+            Step::Finished(result) => {
+                // The result of an atomic may have to wait for memory of this side: not with the peer's.
+                if self.qp.sleeps() && matches!(result, Ok(LocalOk::Atomic(_))) {
+                    self.release();
+                }
+                work::step(|| self.finish(side, &transfer, result));
+            }
         }
         let is_reset = self.qp.state() == QpState::Reset;
         if budget.is_empty() || self.until.is_over() || self.reads_heads_slowly() || is_reset {
@@ -250,8 +256,13 @@ impl SenderRun<'_> {
     }
 
     /// The run is over: gives the peer's receive side back.
-    fn end(self) {
-        let (Some(peer), Some(mut held)) = (self.peer, self.held) else {
+    fn end(mut self) {
+        self.release();
+    }
+
+    /// Gives the peer's receive side back, if it is held.
+    fn release(&mut self) {
+        let (Some(peer), Some(mut held)) = (self.peer, self.held.take()) else {
             return;
         };
         let fetch = held.recv.io.take_fetch();

@@ -94,8 +94,13 @@ impl Ends<'_> {
             Ok(plan) => plan,
             Err(error) => return Step::Finished(Err(error)),
         };
-        // A FLUSH may have ended early, with its sender. The peer does not hear of that.
-        if transfer.message.wr.op == SendOp::Flush && !self.qp.state().is_connected() {
+        // A FLUSH or an atomic may have ended early, with its sender. The peer does not hear of that.
+        let ended = match transfer.message.wr.op {
+            SendOp::Flush => !self.qp.state().is_connected(),
+            SendOp::CmpSwap | SendOp::FetchAdd => self.qp.state() == QpState::Reset,
+            _ => false,
+        };
+        if ended {
             abandon_at(transfer, self.peer, self.recv);
             return Step::Finished(Err(LocalError::Silent));
         }

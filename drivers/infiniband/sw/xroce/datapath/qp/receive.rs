@@ -247,7 +247,7 @@ impl RecvSide {
                     responder.response_fault(&mut env);
                     // A repeated READ ends here; what stands behind it goes on.
                     budget.spend(0);
-                    if budget.is_empty() {
+                    if budget.is_empty() || work::has_waited() {
                         return true;
                     }
                     continue;

@@ -15,6 +15,7 @@ pub(crate) use self::io::{Failure, Fetched, SendIo, SendQueue, SendWqe};
 use super::engine::{parse_from, take_packets, Budget, FromPeer, BACKLOG_BURSTS};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
+use super::BACKLOG;
 use crate::prelude::*;
 use crate::tm::rendezvous;
 use crate::tx::{self, Av, BuildError, Path};
@@ -300,10 +301,20 @@ impl SendSide {
             // What was answered before the error has been done. The answer may have met this side in a
             // run that it interrupted, and the error followed it: a bad READ of what was just sent.
             let now = rdma::timer::now_ns();
-            for _ in 0..BACKLOG_BURSTS {
-                if !take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now)) {
+            while self.io.drained < BACKLOG_BURSTS {
+                let more = take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now));
+                if !more {
                     break;
                 }
+                if work::has_waited() {
+                    // For memory: only a packet was taken. The run goes on in its turn.
+                    self.io.drained_slowly = self.io.drained_slowly.saturating_add(1);
+                    if self.io.drained_slowly < BACKLOG {
+                        return Run::Again;
+                    }
+                    break;
+                }
+                self.io.drained = self.io.drained.saturating_add(1);
             }
         }
         qp.responses.purge();
@@ -369,6 +380,8 @@ impl SendSide {
         self.flush_ring(qp, posted)?;
         self.io.failure = None;
         self.io.flushed = false;
+        self.io.drained = 0;
+        self.io.drained_slowly = 0;
         let is_back = qp.change_state(QpState::Sqe, QpState::Rts);
         // A datagram QP has no use for it.
         if is_back && !qp.kind.is_datagram() {

@@ -62,6 +62,10 @@ pub(crate) struct SendIo {
     pub(super) failure: Option<Failure>,
     /// Everything is flushed.
     pub(super) flushed: bool,
+    /// Bursts of answers that the flush in progress has taken from the backlog.
+    pub(super) drained: u32,
+    /// Answers that it has taken one by one, because they waited for memory.
+    pub(super) drained_slowly: u32,
     /// An event is to tell when the queue has drained (`en_sqd_async_notify`).
     pub(crate) notify_drained: bool,
     /// Requests that were executed without a packet, and that no budget was charged for.
@@ -112,6 +116,8 @@ impl SendIo {
             awake: false,
             failure: None,
             flushed: false,
+            drained: 0,
+            drained_slowly: 0,
             notify_drained: false,
             executed: 0,
             psn: 0,
@@ -289,6 +295,8 @@ impl SendIo {
         self.awake = false;
         self.failure = None;
         self.flushed = false;
+        self.drained = 0;
+        self.drained_slowly = 0;
         self.local = local::Sender::default();
     }
 }
