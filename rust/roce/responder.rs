@@ -152,6 +152,9 @@ enum Message {
 ///         self.sent.push(*header);
 ///     }
 ///     // ...
+/// #   fn can_complete(&mut self) -> bool {
+/// #       true
+/// #   }
 /// #   fn check_xrc(&mut self, _: u32) -> Result<(), ReceiveError> {
 /// #       Ok(())
 /// #   }

@@ -24,26 +24,60 @@ pub fn delay_ns(code: u8) -> u64 {
 /// The value of `rnr_retry` that means "for ever".
 pub const INFINITE: u8 = 7;
 
-/// How often a request may yet be refused for want of a receive.
+/// The shortest wait after the first refusal, ns: the shortest that a responder can ask for.
+const MIN_WAIT_NS: u64 = 10_000;
+
+/// How often the shortest wait doubles: up to 1.28 ms.
+const MAX_DOUBLINGS: u32 = 7;
+
+/// How often a request may yet be refused for want of a receive, and how long the requester waits
+/// after each time.
+///
+/// A responder may ask for waits that are shorter than the time that a packet takes to be handled.
+/// With retries that never end, a receiver that posts nothing would then occupy a CPU of either
+/// host for ever. So the wait doubles with each refusal.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct RnrRetry(Retry);
+pub struct RnrRetry {
+    retry: Retry,
+    /// Refusals since the responder took something.
+    refusals: u32,
+}
 
 impl RnrRetry {
     /// From the QP attribute `rnr_retry` (0 to 7, more counts as 7).
     pub const fn new(limit: u8) -> Self {
-        Self(Retry::new(limit))
+        Self {
+            retry: Retry::new(limit),
+            refusals: 0,
+        }
     }
 
     /// One more try, if there is one left.
     #[inline]
     pub fn consume(&mut self) -> bool {
-        self.0.limit() == INFINITE || self.0.consume()
+        self.retry.limit() == INFINITE || self.retry.consume()
+    }
+
+    /// The responder refused a request and asks for a wait of `delay` ns. How long the requester
+    /// waits, ns: that long at least, as IBTA wants it, longer if it was refused before.
+    #[inline]
+    pub fn wait_ns(&mut self, delay: u64) -> u64 {
+        let least = MIN_WAIT_NS << self.refusals.min(MAX_DOUBLINGS);
+        self.refusals = self.refusals.saturating_add(1);
+        delay.max(least)
+    }
+
+    /// Whether the responder has taken nothing since it last refused a request.
+    #[inline]
+    pub const fn is_refused(&self) -> bool {
+        self.refusals != 0
     }
 
     /// The responder took a request.
     #[inline]
     pub fn reset(&mut self) {
-        self.0.reset();
+        self.retry.reset();
+        self.refusals = 0;
     }
 }
 
@@ -69,6 +103,20 @@ mod tests {
     fn seven_never_ends() {
         let mut r = RnrRetry::new(7);
         assert!((0..1000).all(|_| r.consume()));
+    }
+
+    #[test]
+    fn waits_double_until_the_responder_takes_something() {
+        let mut r = RnrRetry::new(7);
+        assert!(!r.is_refused());
+        let waits: Vec<u64> = (0..10).map(|_| r.wait_ns(10_000) / 10_000).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 128, 128]);
+        assert!(r.is_refused());
+        // What the responder asks for is the least.
+        assert_eq!(r.wait_ns(655_360_000), 655_360_000);
+        r.reset();
+        assert!(!r.is_refused());
+        assert_eq!(r.wait_ns(10_000), 10_000);
     }
 
     #[test]

@@ -206,7 +206,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.wait_not_ready(rnr::delay_ns(timer), now, env);
     }
 
-    /// The responder has no receive: tries again after `delay` nanoseconds.
+    /// The responder has no receive: tries again after `delay` nanoseconds, or later.
     pub(super) fn wait_not_ready<E: RequesterEnv>(&mut self, delay: u64, now: u64, env: &mut E) {
         self.stats.rnr_naks = self.stats.rnr_naks.wrapping_add(1);
         if !self.rnr_retry.consume() {
@@ -215,7 +215,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         self.retry.reset();
         self.rewind();
-        self.rnr_until = Some(now.saturating_add(delay));
+        let wait = self.rnr_retry.wait_ns(delay);
+        self.rnr_until = Some(now.saturating_add(wait));
         self.ack_deadline = None;
     }
 

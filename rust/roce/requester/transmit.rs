@@ -162,12 +162,22 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.ack_deadline = None;
     }
 
+    /// Packets that may be in flight at a time.
+    #[inline]
+    fn window_packets(&self) -> u32 {
+        if self.rnr_retry.is_refused() {
+            // The responder drops what follows a packet that it is not ready for.
+            1
+        } else {
+            self.window.packets()
+        }
+    }
+
     /// Packets that may still be put in flight.
     #[inline]
     fn window_room(&self) -> u32 {
         if self.config.service.is_reliable() {
-            self.window
-                .packets()
+            self.window_packets()
                 .saturating_sub(self.next.since(self.una))
         } else {
             u32::MAX
@@ -300,7 +310,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if is_last {
             self.unasked_messages = self.unasked_messages.wrapping_add(1);
         }
-        let many = (self.window.packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
+        let many = (self.window_packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
         let ask = room == 0
             || self.unasked_packets >= many
             || (is_last
@@ -320,7 +330,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return None;
         }
         let wqe = *self.queue.get(slot as usize)?;
-        let window = self.window.packets();
+        let window = self.window_packets();
         let share = if self.config.max_rd_atomic > 1 {
             window >> 1
         } else {

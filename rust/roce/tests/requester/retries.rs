@@ -156,6 +156,31 @@ fn not_ready_seven_times_means_for_ever() {
 }
 
 #[test]
+fn one_packet_is_sent_until_the_responder_is_ready() {
+    let mut c = config();
+    c.rnr_retry = 7;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 600);
+    h.post(SendOp::Send, 8);
+    h.post(SendOp::Read, 8);
+    assert_eq!(h.numbers(), [0, 1, 2, 3, 4]);
+    for refusals in 0..20u32 {
+        let wait = (10 * US) << refusals.min(7);
+        h.nak(0, 0x21);
+        assert_eq!(h.requester.next_deadline(), Some(h.now + wait));
+        h.time(h.now + wait);
+        // It asks for the answer that the others wait for.
+        let asked = h.poll().map(|t| t.header.as_slice()[8] & 0x80);
+        assert_eq!(asked, Some(0x80));
+        assert_eq!(h.numbers(), []);
+    }
+    h.ack(0);
+    assert_eq!(h.numbers(), [1, 2, 3, 4]);
+    h.ack(3);
+    assert_eq!(h.statuses(), [Success, Success]);
+}
+
+#[test]
 fn refusals() {
     for (syndrome, status) in [(0x61, RemInvReqErr), (0x62, RemAccessErr), (0x63, RemOpErr)] {
         let mut h = Host::rc();
