@@ -261,17 +261,79 @@ struct xroce_recv_slot {
 #define XROCE_RECV_SLOT_ALIGN		32
 
 /**
+ * enum xroce_wc_status - xroce_cqe.status
+ *
+ * The values are those of enum ibv_wc_status, given again so that this file
+ * stands alone; those that xroce does not use are left out. So it is with the
+ * opcodes and the flags below.
+ */
+enum xroce_wc_status {
+	XROCE_WC_SUCCESS		= 0,
+	XROCE_WC_LOC_LEN_ERR		= 1,
+	XROCE_WC_LOC_QP_OP_ERR		= 2,
+	XROCE_WC_LOC_PROT_ERR		= 4,
+	XROCE_WC_WR_FLUSH_ERR		= 5,
+	XROCE_WC_MW_BIND_ERR		= 6,
+	XROCE_WC_BAD_RESP_ERR		= 7,
+	XROCE_WC_LOC_ACCESS_ERR		= 8,
+	XROCE_WC_REM_INV_REQ_ERR	= 9,
+	XROCE_WC_REM_ACCESS_ERR		= 10,
+	XROCE_WC_REM_OP_ERR		= 11,
+	XROCE_WC_RETRY_EXC_ERR		= 12,
+	XROCE_WC_RNR_RETRY_EXC_ERR	= 13,
+	XROCE_WC_REM_ABORT_ERR		= 16,
+	XROCE_WC_FATAL_ERR		= 19,
+	XROCE_WC_GENERAL_ERR		= 21,
+	XROCE_WC_TM_ERR			= 22,
+	XROCE_WC_TM_RNDV_INCOMPLETE	= 23,
+};
+
+/**
+ * enum xroce_wc_opcode - xroce_cqe.opcode: enum ibv_wc_opcode
+ */
+enum xroce_wc_opcode {
+	XROCE_WC_SEND			= 0,
+	XROCE_WC_RDMA_WRITE		= 1,
+	XROCE_WC_RDMA_READ		= 2,
+	XROCE_WC_COMP_SWAP		= 3,
+	XROCE_WC_FETCH_ADD		= 4,
+	XROCE_WC_BIND_MW		= 5,
+	XROCE_WC_LOCAL_INV		= 6,
+	XROCE_WC_FLUSH			= 8,
+	XROCE_WC_ATOMIC_WRITE		= 9,
+	XROCE_WC_RECV			= 128,
+	XROCE_WC_RECV_RDMA_WITH_IMM	= 129,
+	XROCE_WC_TM_ADD			= 130,
+	XROCE_WC_TM_DEL			= 131,
+	XROCE_WC_TM_SYNC		= 132,
+	XROCE_WC_TM_RECV		= 133,
+	XROCE_WC_TM_NO_TAG		= 134,
+};
+
+/**
+ * enum xroce_wc_flags - xroce_cqe.wc_flags: enum ibv_wc_flags
+ */
+enum xroce_wc_flags {
+	XROCE_WC_GRH			= 1 << 0,
+	XROCE_WC_WITH_IMM		= 1 << 1,
+	XROCE_WC_WITH_INV		= 1 << 3,
+	XROCE_WC_TM_SYNC_REQ		= 1 << 4,
+	XROCE_WC_TM_MATCH		= 1 << 5,
+	XROCE_WC_TM_DATA_VALID		= 1 << 6,
+};
+
+/**
  * struct xroce_cqe - a completion: one cache line
  * @wr_id: of the work request.
- * @status: enum ibv_wc_status.
- * @opcode: enum ibv_wc_opcode.
+ * @status: enum xroce_wc_status.
+ * @opcode: enum xroce_wc_opcode.
  * @vendor_err: 0, or a hint for people: enum xroce_tm_error with the status
- *	IBV_WC_TM_ERR.
+ *	XROCE_WC_TM_ERR.
  * @byte_len: bytes received or read.
  * @imm: immediate data (big endian) or the invalidated key (host order).
  * @qp_num: local QP number (of the TGT QP for an XRC receive).
  * @src_qp: UD: remote QP number; tag matching: app_ctx of the message.
- * @wc_flags: IBV_WC_GRH (UD), IBV_WC_WITH_IMM, IBV_WC_WITH_INV, IBV_WC_TM_*...
+ * @wc_flags: bits of enum xroce_wc_flags; XROCE_WC_GRH: UD.
  * @pkey_index: UD.
  * @slid: 0 on RoCE.
  * @sl: UD: what came: 10 over IPv4, 9 over IPv6, as with mlx5 (there is no service level).

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Completions: opcodes and flags of `struct ibv_wc`, and the completion entry of a kernel user.
+//! Completions: opcodes and flags of `struct xroce_cqe`, and the completion entry of a kernel user.
 
+use crate::abi;
 use crate::cq::KernelCompletion;
 use crate::qp::request::SendOp;
 use rdma::wr::{
@@ -10,55 +11,55 @@ use rdma::wr::{
     WcBuf, //
 };
 
-// `enum ibv_wc_opcode`
+// `enum xroce_wc_opcode`
 /// SEND
-pub(crate) const WC_SEND: u32 = 0;
+pub(crate) const WC_SEND: u32 = abi::XROCE_WC_SEND;
 /// RDMA WRITE
-pub(crate) const WC_RDMA_WRITE: u32 = 1;
+pub(crate) const WC_RDMA_WRITE: u32 = abi::XROCE_WC_RDMA_WRITE;
 /// RDMA READ
-pub(crate) const WC_RDMA_READ: u32 = 2;
+pub(crate) const WC_RDMA_READ: u32 = abi::XROCE_WC_RDMA_READ;
 /// Compare and swap
-pub(crate) const WC_COMP_SWAP: u32 = 3;
+pub(crate) const WC_COMP_SWAP: u32 = abi::XROCE_WC_COMP_SWAP;
 /// Fetch and add
-pub(crate) const WC_FETCH_ADD: u32 = 4;
+pub(crate) const WC_FETCH_ADD: u32 = abi::XROCE_WC_FETCH_ADD;
 /// Bind of a memory window
-pub(crate) const WC_BIND_MW: u32 = 5;
+pub(crate) const WC_BIND_MW: u32 = abi::XROCE_WC_BIND_MW;
 /// Local invalidate
-pub(crate) const WC_LOCAL_INV: u32 = 6;
+pub(crate) const WC_LOCAL_INV: u32 = abi::XROCE_WC_LOCAL_INV;
 /// FLUSH
-pub(crate) const WC_FLUSH: u32 = 8;
+pub(crate) const WC_FLUSH: u32 = abi::XROCE_WC_FLUSH;
 /// Atomic write
-pub(crate) const WC_ATOMIC_WRITE: u32 = 9;
+pub(crate) const WC_ATOMIC_WRITE: u32 = abi::XROCE_WC_ATOMIC_WRITE;
 /// Message received
-pub(crate) const WC_RECV: u32 = 128;
+pub(crate) const WC_RECV: u32 = abi::XROCE_WC_RECV;
 /// RDMA WRITE with immediate data received
-pub(crate) const WC_RECV_RDMA_WITH_IMM: u32 = 129;
+pub(crate) const WC_RECV_RDMA_WITH_IMM: u32 = abi::XROCE_WC_RECV_RDMA_WITH_IMM;
 
 /// Tag added to a matching list
-pub(crate) const WC_TM_ADD: u32 = 130;
+pub(crate) const WC_TM_ADD: u32 = abi::XROCE_WC_TM_ADD;
 /// Tag taken back
-pub(crate) const WC_TM_DEL: u32 = 131;
+pub(crate) const WC_TM_DEL: u32 = abi::XROCE_WC_TM_DEL;
 /// Count of unexpected messages taken over
-pub(crate) const WC_TM_SYNC: u32 = 132;
+pub(crate) const WC_TM_SYNC: u32 = abi::XROCE_WC_TM_SYNC;
 /// Message with a tag received
-pub(crate) const WC_TM_RECV: u32 = 133;
+pub(crate) const WC_TM_RECV: u32 = abi::XROCE_WC_TM_RECV;
 /// Message without a tag received by a tag-matching queue
-pub(crate) const WC_TM_NO_TAG: u32 = 134;
+pub(crate) const WC_TM_NO_TAG: u32 = abi::XROCE_WC_TM_NO_TAG;
 
-// `enum ibv_wc_flags`
+// `enum xroce_wc_flags`
 /// 40 bytes of header are in front of the data.
-pub(crate) const WC_GRH: u32 = 1 << 0;
+pub(crate) const WC_GRH: u32 = abi::XROCE_WC_GRH;
 /// The completion has immediate data.
-pub(crate) const WC_WITH_IMM: u32 = 1 << 1;
+pub(crate) const WC_WITH_IMM: u32 = abi::XROCE_WC_WITH_IMM;
 /// The completion has an invalidated key.
-pub(crate) const WC_WITH_INV: u32 = 1 << 3;
+pub(crate) const WC_WITH_INV: u32 = abi::XROCE_WC_WITH_INV;
 
 /// Software is to report the unexpected messages that it has handled.
-pub(crate) const WC_TM_SYNC_REQ: u32 = 1 << 4;
+pub(crate) const WC_TM_SYNC_REQ: u32 = abi::XROCE_WC_TM_SYNC_REQ;
 /// The message took a tag.
-pub(crate) const WC_TM_MATCH: u32 = 1 << 5;
+pub(crate) const WC_TM_MATCH: u32 = abi::XROCE_WC_TM_MATCH;
 /// The data of the message are there.
-pub(crate) const WC_TM_DATA_VALID: u32 = 1 << 6;
+pub(crate) const WC_TM_DATA_VALID: u32 = abi::XROCE_WC_TM_DATA_VALID;
 
 /// The opcode in the completion of a send work request.
 pub(crate) fn completion_opcode(op: SendOp) -> u32 {
