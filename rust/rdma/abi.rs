@@ -2,9 +2,9 @@
 
 //! The user ABI of xroce, as bindgen reads it from `include/uapi/rdma/xroce-abi.h`.
 //!
-//! Names are those of the header. The structures have no padding, and any bytes are a valid value
-//! of them (checked by the derives of crate `zerocopy`), so they can be copied to and from user
-//! space as bytes.
+//! Names are those of the header. The structures of commands and the completion have no padding,
+//! and any bytes are a valid value of them (checked by the derives of crate `zerocopy`), so they can
+//! be copied to and from user space as bytes. Of the slots, only offsets are used.
 
 pub use crate::bindings::{
     xroce_alloc_ucontext_req,
@@ -19,8 +19,10 @@ pub use crate::bindings::{
     xroce_create_tm_srq_req,
     xroce_create_tm_srq_resp,
     xroce_modify_srq_req,
+    xroce_recv_slot,
     xroce_ring_hdr,
     xroce_ring_info,
+    xroce_send_slot,
     xroce_sge,
     xroce_tm_op_slot,
     XROCE_ABI_VERSION,
@@ -55,6 +57,7 @@ pub use crate::bindings::{
     xroce_features_XROCE_FEATURE_SHARED_ARM as XROCE_FEATURE_SHARED_ARM,
     xroce_ring_flags_XROCE_RING_AWAKE as XROCE_RING_AWAKE,
     xroce_ring_flags_XROCE_RING_DEAD as XROCE_RING_DEAD,
+    xroce_ring_flags_XROCE_RING_FLUSH as XROCE_RING_FLUSH,
     xroce_ring_flags_XROCE_RING_OVERRUN as XROCE_RING_OVERRUN,
     xroce_send_opcode_XROCE_WR_ATOMIC_CMP_SWAP as XROCE_WR_ATOMIC_CMP_SWAP,
     xroce_send_opcode_XROCE_WR_ATOMIC_FETCH_ADD as XROCE_WR_ATOMIC_FETCH_ADD,
@@ -113,4 +116,13 @@ pub use crate::bindings::{
     xroce_wc_status_XROCE_WC_TM_ERR as XROCE_WC_TM_ERR,
     xroce_wc_status_XROCE_WC_TM_RNDV_INCOMPLETE as XROCE_WC_TM_RNDV_INCOMPLETE,
     xroce_wc_status_XROCE_WC_WR_FLUSH_ERR as XROCE_WC_WR_FLUSH_ERR, //
+};
+
+/// The parts of a send slot that differ from opcode to opcode. Their types have no names in the
+/// header, and bindgen counts them: rdma, ud, bind, flush.
+pub use crate::bindings::{
+    xroce_send_slot__bindgen_ty_1__bindgen_ty_1 as xroce_send_rdma,
+    xroce_send_slot__bindgen_ty_1__bindgen_ty_2 as xroce_send_ud,
+    xroce_send_slot__bindgen_ty_1__bindgen_ty_3 as xroce_send_bind,
+    xroce_send_slot__bindgen_ty_1__bindgen_ty_4 as xroce_send_flush, //
 };

@@ -5,6 +5,7 @@
 //! C header: `include/rdma/ib_verbs.h`.
 
 use crate::{
+    bindings,
     object::object,
     provider::Provider,
     ring::RingMem,
@@ -27,7 +28,7 @@ object! {
 }
 
 /// Pages from here on are given out by [`UContext::map_ring_at`] only.
-const FIRST_FIXED_PAGE: u64 = 1 << 31;
+const FIRST_FIXED_PAGE: u64 = bindings::XROCE_DM_MMAP_BASE >> kernel::page::PAGE_SHIFT;
 
 impl<P: Provider> UContext<P> {
     /// Gives a ring an `mmap` offset in this context. May sleep.
@@ -39,8 +40,8 @@ impl<P: Provider> UContext<P> {
         Offsets::insert(&self.offsets, ring, 1..=FIRST_FIXED_PAGE as u32 - 1)
     }
 
-    /// As [`Self::map_ring`], at a given offset, which is 2^43 or more and a multiple of the page
-    /// size.
+    /// As [`Self::map_ring`], at a given offset, which is `XROCE_DM_MMAP_BASE` or more and a multiple
+    /// of the page size.
     ///
     /// # Errors
     ///

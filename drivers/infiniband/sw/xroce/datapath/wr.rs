@@ -30,7 +30,6 @@ pub(crate) use self::send_slot::{
 };
 pub use self::slot::new_ring;
 pub(crate) use self::slot::{
-    bytes,
     u16_at,
     u32_at,
     u64_at,

@@ -12,7 +12,7 @@ pub struct Completion {
     pub wr_id: u64,
     /// How it went.
     pub status: WcStatus,
-    /// `enum ibv_wc_opcode`.
+    /// `wr::WC_*` opcode.
     pub opcode: u32,
     /// Bytes received or read.
     pub byte_len: u32,
@@ -41,32 +41,26 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// The completion as it lies in a user's ring (`struct xroce_cqe`).
-    pub(super) fn to_bytes(self, now: u64) -> [u8; abi::CQE_SIZE] {
-        let mut bytes = [0u8; abi::CQE_SIZE];
-        let mut at = 0usize;
-        let mut put = |field: &[u8]| {
-            let end = at.wrapping_add(field.len());
-            if let Some(to) = bytes.get_mut(at..end) {
-                to.copy_from_slice(field);
-            }
-            at = end;
-        };
-        put(&self.wr_id.to_ne_bytes());
-        put(&(self.status as u32).to_ne_bytes());
-        put(&self.opcode.to_ne_bytes());
-        put(&self.vendor_err.to_ne_bytes());
-        put(&self.byte_len.to_ne_bytes());
-        put(&self.imm.to_ne_bytes());
-        put(&self.qp_num.to_ne_bytes());
-        put(&self.src_qp.to_ne_bytes());
-        put(&self.wc_flags.to_ne_bytes());
-        put(&self.pkey_index.to_ne_bytes());
-        put(&0u16.to_ne_bytes());
-        put(&[self.packet_type(), 0, 0, 0]);
-        put(&now.to_ne_bytes());
-        put(&self.tm_tag.to_ne_bytes());
-        bytes
+    /// The completion as it lies in a user's ring.
+    pub(super) fn to_cqe(self, now: u64) -> abi::xroce_cqe {
+        abi::xroce_cqe {
+            wr_id: self.wr_id,
+            status: self.status as u32,
+            opcode: self.opcode,
+            vendor_err: self.vendor_err,
+            byte_len: self.byte_len,
+            imm: self.imm,
+            qp_num: self.qp_num,
+            src_qp: self.src_qp,
+            wc_flags: self.wc_flags,
+            pkey_index: self.pkey_index,
+            slid: 0,
+            sl: self.packet_type(),
+            dlid_path_bits: 0,
+            flags: 0,
+            timestamp: now,
+            tm_tag: self.tm_tag,
+        }
     }
 
     /// The value that a process gets as service level, which RoCE does not have. IBTA A17.4.5.1

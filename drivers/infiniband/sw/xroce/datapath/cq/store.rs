@@ -15,6 +15,7 @@ use crate::qp::request::filled;
 use crate::wr;
 use rdma::wr::WcBuf;
 use roce::event::Arm;
+use zerocopy::IntoBytes;
 
 /// Where completions wait.
 pub(super) enum Store {
@@ -154,7 +155,7 @@ fn push_user(ring: &RingMem, entries: u32, producer: u32, completion: &Completio
     }
     ring.copy_in(
         slot_at(producer & entries.wrapping_sub(1)),
-        &completion.to_bytes(rdma::timer::now_raw_ns()),
+        completion.to_cqe(rdma::timer::now_raw_ns()).as_bytes(),
     )
     .ok()?;
     ring.store_release(abi::RING_KERNEL_INDEX, producer.wrapping_add(1))

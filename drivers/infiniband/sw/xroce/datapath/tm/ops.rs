@@ -12,7 +12,6 @@ use crate::prelude::*;
 use crate::qp::ring::CorruptRing;
 use crate::wr::{
     self,
-    bytes,
     u16_at,
     u32_at,
     u64_at,
@@ -157,9 +156,9 @@ impl Inner {
         let mut from = at::SGE;
         for sge in &mut body.sges {
             *sge = TagSge {
-                addr: u64::from_ne_bytes(bytes(slot, from)),
-                len: u32_at(slot, from.wrapping_add(8)),
-                lkey: u32_at(slot, from.wrapping_add(12)),
+                addr: u64_at(slot, from.wrapping_add(abi::sge::ADDR)),
+                len: u32_at(slot, from.wrapping_add(abi::sge::LENGTH)),
+                lkey: u32_at(slot, from.wrapping_add(abi::sge::LKEY)),
             };
             from = from.wrapping_add(abi::SGE_SIZE);
         }

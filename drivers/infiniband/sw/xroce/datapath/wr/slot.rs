@@ -6,7 +6,7 @@ use crate::prelude::*;
 use crate::qp::request::Sge;
 use roce::mtu::MAX_MESSAGE;
 
-pub(crate) fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
+fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
     let mut out = [0u8; N];
     if let Some(from) = at.checked_add(N).and_then(|end| slot.get(at..end)) {
         out.copy_from_slice(from);
@@ -32,9 +32,9 @@ pub(crate) fn u64_at(slot: &[u8], at: usize) -> u64 {
 
 fn sge_at(slot: &[u8], at: usize) -> Sge {
     Sge {
-        addr: u64_at(slot, at),
-        len: u32_at(slot, at.wrapping_add(8)),
-        lkey: u32_at(slot, at.wrapping_add(12)),
+        addr: u64_at(slot, at.wrapping_add(abi::sge::ADDR)),
+        len: u32_at(slot, at.wrapping_add(abi::sge::LENGTH)),
+        lkey: u32_at(slot, at.wrapping_add(abi::sge::LKEY)),
         kernel: None,
     }
 }
