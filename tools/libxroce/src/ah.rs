@@ -2,7 +2,10 @@
 //! Address handles: the kernel keeps the address, slots carry its number.
 
 use core::ffi::c_int;
-use core::mem::size_of;
+use core::mem::{
+    offset_of,
+    size_of, //
+};
 
 use crate::abi::CreateAhResp;
 use crate::sys::{
@@ -46,7 +49,8 @@ impl Ah {
 ///
 /// Called by libibverbs with a live PD and valid attributes.
 pub unsafe extern "C" fn create_ah(pd: *mut IbvPd, attr: *mut IbvAhAttr) -> *mut IbvAh {
-    type Resp = Buffer<{ size::CREATE_AH_RESP }, [u32; size_of::<CreateAhResp>() / 4]>;
+    const WORDS: usize = size_of::<CreateAhResp>() / 4;
+    type Resp = Buffer<{ size::CREATE_AH_RESP }, [u32; WORDS]>;
     let ah = Box::into_raw(Box::new(Ah {
         base: IbvAh {
             // SAFETY: a live PD.
@@ -57,14 +61,14 @@ pub unsafe extern "C" fn create_ah(pd: *mut IbvPd, attr: *mut IbvAhAttr) -> *mut
         number: 0,
     }));
     // The driver's part follows one 32-bit word, so it is declared as words.
-    let mut resp = Resp::new([0; 2]);
+    let mut resp = Resp::new([0; WORDS]);
     // SAFETY: `ah` is ours; the buffer has the size given.
     let ret = unsafe { cmd::ibv_cmd_create_ah(pd, ah.cast(), attr, resp.ptr(), Resp::SIZE) };
     object(
         check(ret)
             .map(|()| {
                 // SAFETY: made above, and nobody else knows it yet.
-                unsafe { (*ah).number = resp.driver[0] };
+                unsafe { (*ah).number = resp.driver[offset_of!(CreateAhResp, ah) / 4] };
                 ah.cast()
             })
             .inspect_err(|_| {

@@ -42,10 +42,6 @@ use crate::verbs::cmd::{
 };
 use crate::verbs::*;
 
-// `enum ibv_wc_opcode`
-const IBV_WC_TM_RECV: u32 = 133;
-const IBV_WC_TM_NO_TAG: u32 = 134;
-
 /// A completion queue.
 #[repr(C)]
 pub struct Cq {
@@ -316,7 +312,7 @@ pub unsafe fn forget(cq: *mut IbvCq, qp_num: u32) {
     let mut state = this.state.lock();
     // What a tag-matching queue has received is not the queue pair's: a tag is
     // gone, or the message was counted.
-    let is_tagged = |cqe: &Cqe| matches!(cqe.opcode, IBV_WC_TM_RECV | IBV_WC_TM_NO_TAG);
+    let is_tagged = |cqe: &Cqe| matches!(cqe.opcode, abi::WC_TM_RECV | abi::WC_TM_NO_TAG);
     state
         .ring
         .remove(|cqe: &Cqe| cqe.qp_num == qp_num && !is_tagged(cqe));

@@ -10,10 +10,12 @@ use core::ffi::c_int;
 
 use super::{
     Cq,
-    State,
-    IBV_WC_TM_RECV, //
+    State, //
 };
-use crate::abi::Cqe;
+use crate::abi::{
+    self,
+    Cqe, //
+};
 use crate::sys::{
     clock_ns,
     status,
@@ -134,7 +136,7 @@ unsafe extern "C" fn read_tm_info(cq: *mut IbvCqEx, info: *mut IbvWcTmInfo) {
     // SAFETY: a live CQ of ours, called between start and end.
     let cqe = unsafe { Cq::extended(cq).current() };
     let (tag, app_ctx) = match cqe.opcode {
-        IBV_WC_TM_RECV => (cqe.tm_tag, cqe.src_qp),
+        abi::WC_TM_RECV => (cqe.tm_tag, cqe.src_qp),
         _ => (0, 0),
     };
     // SAFETY: the caller's place for the answer.
