@@ -17,8 +17,9 @@ use crate::{
 ///
 /// Packets that wait for its queue pairs ([`Backlog`](crate::net::Backlog)) have a share of the memory
 /// for such packets, and of its work items that run in threads ([`Work`](crate::work::Work)) a few run
-/// at a time: what one process causes keeps no other waiting, unless it is connected to it. It is told
-/// by its address space.
+/// at a time: what one process causes keeps no other waiting. One that is connected to it may use its
+/// memory in runs of its own, and be slower for that: they take turns, see [`part`](crate::work::part).
+/// It is told by its address space.
 ///
 /// # Invariants
 ///

@@ -35,6 +35,8 @@ use crate::{
 pub(crate) use self::step::Tries;
 pub use self::step::{
     has_waited,
+    is_paused,
+    part,
     step,
     unless, //
 };

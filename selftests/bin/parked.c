@@ -43,10 +43,19 @@ static struct ibv_mr *on_demand(struct end *e, uint8_t *p, size_t length)
 {
 	struct ibv_mr *mr = ibv_reg_mr(e->pd, p, length, IBV_ACCESS_LOCAL_WRITE |
 				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-				       IBV_ACCESS_ON_DEMAND);
+				       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ON_DEMAND);
 
 	CHECK(mr);
 	return mr;
+}
+
+/* Waits until another process has got to N; CHILD, if it is not 0, does not end before. */
+static void await_step(atomic_int *step, int n, pid_t child)
+{
+	while (*step < n) {
+		CHECK(!child || !waitpid(child, NULL, WNOHANG));
+		usleep(1000);
+	}
 }
 
 /* ---- another process ---- */
@@ -126,6 +135,216 @@ static void others_go_on(void)
 	free_unreliable();
 }
 
+/* ---- another process, at the other end ---- */
+
+/* So many that most wait for a thread, if the others keep theirs until they have failed. */
+#define PEERS 64
+/* Of each, a page that is there, the end of which is used, and one that is not, the begin. */
+#define HERE 512
+#define LENGTH (HERE + 64)
+#define START (GUARD_PAGE - HERE)
+/* What stands in the first byte since it was copied. */
+#define LATER 0xee
+
+static const enum ibv_wr_opcode requests[] = {
+	IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
+
+struct peers {
+	/* How far the process is that sends, and the one whose memory does not come. */
+	atomic_int sender, owner;
+	union ibv_gid gid[2];
+	uint32_t qpn[2][PEERS], rkey;
+	uint64_t addr;
+};
+
+/* Queue pairs of E, whose numbers the other process gets. */
+static void make_peers(struct end *e, struct ibv_qp **qps, union ibv_gid *gid, uint32_t *qpn)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_RC, .send_cq = e->cq, .recv_cq = e->cq,
+	};
+	int i;
+
+	*gid = e->gid;
+	for (i = 0; i < PEERS; i++) {
+		CHECK(qps[i] = ibv_create_qp(e->pd, &init));
+		qpn[i] = qps[i]->qp_num;
+	}
+}
+
+static void connect_peers(struct end *e, struct ibv_qp **qps, const union ibv_gid *gid,
+			  const uint32_t *qpn)
+{
+	struct ibv_qp other;
+	struct end peer = { .qp = &other, .gid = *gid };
+	int i;
+
+	for (i = 0; i < PEERS; i++) {
+		other.qp_num = qpn[i];
+		e->qp = qps[i];
+		connect_end(e, &peer);
+	}
+}
+
+/* The byte of message I at OFFSET. */
+static uint8_t byte_of(int i, int offset)
+{
+	return i + offset * 7;
+}
+
+/* Did message I arrive at P, but for its first byte, which has changed since? */
+static int is_whole(int i, const uint8_t *p, int length)
+{
+	int j;
+
+	for (j = 1; j < length; j++)
+		if (p[j] != byte_of(i, j))
+			return 0;
+	return p[0] == LATER;
+}
+
+/* Has the memory that does not come until the other process says so. */
+static void own_late_memory(struct peers *s)
+{
+	size_t size = 2 * PEERS * GUARD_PAGE;
+	struct ibv_qp *qps[PEERS];
+	struct ibv_recv_wr *bad;
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct end e;
+	uint8_t *p;
+	int fd, i, j;
+
+	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
+	open_end(&e, device[1], gid_index[1]);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(p != MAP_FAILED);
+	for (i = 0; i < PEERS; i++)
+		for (j = 0; j < HERE; j++)
+			p[2 * i * GUARD_PAGE + START + j] = byte_of(i, j);
+	fd = guard(p, 2 * PEERS);
+	mr = on_demand(&e, p, size);
+	s->addr = (uintptr_t)p;
+	s->rkey = mr->rkey;
+	make_peers(&e, qps, &s->gid[1], s->qpn[1]);
+	await_step(&s->sender, 1, 0);
+	connect_peers(&e, qps, &s->gid[0], s->qpn[0]);
+	for (i = 0; i < PEERS; i++) {
+		sge = (struct ibv_sge){ (uintptr_t)p + 2 * i * GUARD_PAGE + START, LENGTH, mr->lkey };
+		CHECK(!ibv_post_recv(qps[i], &(struct ibv_recv_wr){
+			.wr_id = i, .sg_list = &sge, .num_sge = 1,
+		}, &bad));
+	}
+	s->owner = 1;
+	await_step(&s->sender, 2, 0);
+	for (i = 0; i < PEERS; i++) {
+		if (i % 4 != 2)
+			p[2 * i * GUARD_PAGE + START] = LATER;
+		give(fd, p + (2 * i + 1) * GUARD_PAGE, 1);
+	}
+	await_step(&s->sender, 3, 0);
+	for (i = 0; i < PEERS; i++) {
+		uint8_t *at = p + 2 * i * GUARD_PAGE + START;
+
+		if (i % 4 < 2)
+			CHECK(is_whole(i, at, LENGTH));
+		if (i % 4 == 3)
+			CHECK(*(uint64_t *)(at + HERE) == (uint64_t)i);
+		if (i % 4)
+			continue;
+		CHECK(next_wc(e.cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+		CHECK(wc.wr_id % 4 == 0 && wc.byte_len == LENGTH);
+	}
+	expect_none(&e);
+	_exit(0);
+}
+
+/*
+ * Many connections within the host wait for memory of the peer. Another one of the same
+ * process goes on meanwhile. What waited is done once, from where it stopped.
+ */
+static void peers_go_on(void)
+{
+	struct peers *s = mmap(NULL, GUARD_PAGE, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct ibv_send_wr *bad, wr;
+	struct ibv_qp *qps[PEERS];
+	int i, j, status, is_done[PEERS] = {};
+	struct ibv_mr *pinned, *mr;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+	struct end e;
+	uint8_t *p;
+	pid_t child;
+
+	/* There each process waits for its own memory. */
+	if (strcmp(device[0], device[1]))
+		return;
+	CHECK(s != MAP_FAILED);
+	child = fork();
+	CHECK(child >= 0);
+	if (!child)
+		own_late_memory(s);
+	make_pair();
+	type = IBV_QPT_RC;
+	/* Its runs need threads as well. */
+	pinned = a.mr;
+	a.mr = on_demand(&a, a.buf, 2 * PAIR_SIZE);
+	open_end(&e, device[0], gid_index[0]);
+	p = aligned_alloc(GUARD_PAGE, PEERS * GUARD_PAGE);
+	CHECK(p && (mr = ibv_reg_mr(e.pd, p, PEERS * GUARD_PAGE, IBV_ACCESS_LOCAL_WRITE)));
+	make_peers(&e, qps, &s->gid[0], s->qpn[0]);
+	s->sender = 1;
+	await_step(&s->owner, 1, child);
+	connect_peers(&e, qps, &s->gid[1], s->qpn[1]);
+	for (i = 0; i < PEERS; i++) {
+		for (j = 0; j < LENGTH; j++)
+			p[i * GUARD_PAGE + j] = i % 4 < 2 ? byte_of(i, j) : 0;
+		sge = (struct ibv_sge){ (uintptr_t)p + i * GUARD_PAGE, LENGTH, mr->lkey };
+		wr = (struct ibv_send_wr){
+			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = requests[i % 4],
+			.send_flags = IBV_SEND_SIGNALED,
+			.wr.rdma = { s->addr + 2 * i * GUARD_PAGE + START, s->rkey },
+		};
+		if (i % 4 == 3) {
+			sge.length = 8;
+			wr.wr.atomic.remote_addr = s->addr + (2 * i + 1) * GUARD_PAGE;
+			wr.wr.atomic.compare_add = i;
+			wr.wr.atomic.rkey = s->rkey;
+		}
+		CHECK(!ibv_post_send(qps[i], &wr, &bad));
+	}
+	/* The requests take turns, so each is made a few more tries for each message, of many. */
+	for (i = 0; i < MESSAGES; i++)
+		message(&a, i, 1000);
+	expect_none(&e);
+	for (i = 2; i < PEERS; i += 4)
+		p[i * GUARD_PAGE] = LATER;
+	s->sender = 2;
+	for (i = 0; i < PEERS; i++) {
+		CHECK(next_wc(e.cq, &wc) == 1);
+		if (wc.status != IBV_WC_SUCCESS)
+			printf("WR %d: %s\n", (int)wc.wr_id, ibv_wc_status_str(wc.status));
+		CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id < PEERS && !is_done[wc.wr_id]++);
+	}
+	expect_none(&e);
+	for (i = 2; i < PEERS; i += 4) {
+		CHECK(is_whole(i, p + i * GUARD_PAGE, HERE));
+		CHECK(!p[i * GUARD_PAGE + HERE] && !p[i * GUARD_PAGE + LENGTH - 1]);
+		/* The next is an atomic: what was there before. */
+		CHECK(!*(uint64_t *)(p + (i + 1) * GUARD_PAGE));
+	}
+	s->sender = 3;
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
+	for (i = 0; i < PEERS; i++)
+		CHECK(!ibv_destroy_qp(qps[i]));
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(a.mr));
+	a.mr = pinned;
+	free_pair();
+}
+
 /* ---- memory that comes late, or never ---- */
 
 /* Both ends of an RC connection, and memory of b's that is not there. */
@@ -175,6 +394,35 @@ static void once_for_a_receive(void)
 	expect_wc(&a, 4, IBV_WC_SUCCESS);
 	expect_none(&a);
 	expect_none(&b);
+	CHECK(!close(fd));
+	free_late();
+}
+
+/* Memory that never comes is given up: the owner is told, and the peer. */
+static void given_up(void)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad, wr;
+	int fd;
+
+	make_late();
+	fd = guard(late, 1);
+	receive_into(b.qp, NULL, 1);
+	CHECK(!post_send(&a, 2, 64));
+	expect_wc(&b, 1, IBV_WC_LOC_PROT_ERR);
+	expect_wc(&a, 2, IBV_WC_REM_OP_ERR);
+	CHECK(!close(fd));
+	free_late();
+	make_late();
+	fd = guard(late, 1);
+	sge = bytes_of(&a, 8);
+	wr = (struct ibv_send_wr){
+		.wr_id = 3, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+		.wr.atomic = { (uintptr_t)late, 1, 0, late_mr->rkey },
+	};
+	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	expect_wc(&a, 3, IBV_WC_REM_ACCESS_ERR);
 	CHECK(!close(fd));
 	free_late();
 }
@@ -248,6 +496,8 @@ static const struct check_case cases[] = {
 	{ "once_for_a_receive", once_for_a_receive },
 	{ "reset_and_destroy", reset_and_destroy },
 	{ "shared_receive", shared_receive },
+	{ "peers_go_on", peers_go_on },
+	{ "given_up", given_up },
 	{ NULL, NULL },
 };
 

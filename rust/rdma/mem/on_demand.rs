@@ -136,10 +136,10 @@ impl OnDemand {
     }
 
     /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Pages that are on their way
-    /// are waited for: some seconds in all, see [`work::step`], or until [`work::unless`] ends it. For
-    /// userfaultfd that is in vain, since its monitor is not told of faults that do not wait. Files of
-    /// FUSE are not tried again: a fault there may wait for ever, so only pages that the process has are
-    /// used.
+    /// are waited for: some seconds in all, see [`work::step`], or until [`work::unless`] or
+    /// [`work::part`] ends it. For userfaultfd that is in vain, since its monitor is not told of faults
+    /// that do not wait. Files of FUSE are not tried again: a fault there may wait for ever, so only pages
+    /// that the process has are used.
     ///
     /// Sleeps; where that is not possible it is a fault: of the caller, or of who has put such memory
     /// behind a key while the key was in use.

@@ -45,8 +45,9 @@ use core::ops::ControlFlow;
 use rdma::work;
 use roce::requester::{LocalError, LocalOk};
 
-/// How long one run may keep the peer's receive side while it waits for memory, ns. The peer's
-/// owner may want to destroy it, and must not wait for the pages of another process.
+/// How long one run may keep the peer's receive side while it waits for memory, ns; the try that is
+/// under way then is the last. The peer's owner must not wait for the pages of another process. If
+/// they are the peer's, other runs of this process must not wait for the thread that this one has.
 const MAX_HOLD_NS: u64 = 10_000_000;
 
 /// The sender's part of the state.
@@ -92,7 +93,8 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         peer: peer.as_deref(),
         held: None,
         now,
-        until: Until(qp.sleeps().then(|| now.saturating_add(MAX_HOLD_NS))),
+        // From now on: before, answers may have waited for memory, without the peer's side.
+        until: Until(qp.sleeps().then(|| now_ns().saturating_add(MAX_HOLD_NS))),
     };
     let again = loop {
         if let ControlFlow::Break(again) = run.step(side, budget) {
@@ -223,10 +225,17 @@ impl SenderRun<'_> {
             peer,
             recv: &mut held.recv,
         };
-        // Whoever resets the peer waits for its side.
-        work::unless(&|| peer.state() == QpState::Reset, || {
-            work::step(|| ends.advance(transfer, self.now, self.until))
-        })
+        let (done, mut tries) = (transfer.done, transfer.tries);
+        // Whoever resets the peer waits for its side. Others who need it, or this thread, do not wait
+        // until memory is given up that does not come: the message goes on in another run.
+        let step = work::unless(&|| peer.state() == QpState::Reset, || {
+            work::part(&mut tries, &|| self.until.is_over(), || {
+                ends.advance(transfer, self.now, self.until)
+            })
+        });
+        // What is missing now is not what was missing before.
+        transfer.tries = if transfer.done == done { tries } else { 0 };
+        step
     }
 
     /// Ends a message at the requester.

@@ -10,6 +10,7 @@ use crate::mr;
 use crate::prelude::*;
 use crate::qp::request::Sge;
 use core::cell::Cell;
+use rdma::work;
 
 /// One end of a copy.
 pub(super) enum End<'a> {
@@ -176,7 +177,12 @@ pub(super) fn copy(
         let rest = len.wrapping_sub(done);
         // Memory that is faulted in must not be used while other memory is.
         if from.sleeps(at) || to.sleeps(at) {
-            done = done.wrapping_add(copy_by_buffer(from, to, at, rest, access)?.max(1));
+            match copy_by_buffer(from, to, at, rest, access) {
+                Ok(n) => done = done.wrapping_add(n.max(1)),
+                // What was copied is not copied again.
+                Err(_) if done > 0 && work::is_paused() => break,
+                Err(fault) => return Err(fault),
+            }
             if until.is_over() {
                 break;
             }

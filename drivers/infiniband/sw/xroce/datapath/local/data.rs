@@ -12,6 +12,7 @@ use crate::access;
 use crate::mr;
 use crate::prelude::*;
 use crate::qp::send::SendIo;
+use rdma::work;
 
 /// The data of a work request: memory that its gather list names, or inline.
 #[derive(Clone, Copy)]
@@ -85,10 +86,12 @@ impl<'a> Data<'a> {
             let piece = buffer.get_mut(..part as usize).ok_or(CopyFault::Source)?;
             let offset = at.wrapping_add(done);
             self.read(offset, piece).map_err(|_| CopyFault::Source)?;
-            let stored = to
-                .store(offset, piece, mr::REMOTE_WRITE)
-                .map_err(|_| CopyFault::Destination)?;
-            done = done.wrapping_add(stored.max(1));
+            match to.store(offset, piece, mr::REMOTE_WRITE) {
+                Ok(stored) => done = done.wrapping_add(stored.max(1)),
+                // As in `copy`.
+                Err(_) if done > 0 && work::is_paused() => break,
+                Err(_) => return Err(CopyFault::Destination),
+            }
             if until.is_over() {
                 break;
             }

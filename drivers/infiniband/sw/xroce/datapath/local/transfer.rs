@@ -25,6 +25,7 @@ use crate::qp::send::{
     SendIo,
     SendSide, //
 };
+use rdma::work;
 use roce::requester::{
     LocalError,
     LocalMessage,
@@ -50,6 +51,10 @@ pub(super) struct Transfer {
     token: u64,
     /// Bytes copied.
     pub(super) done: u32,
+    /// How often memory was looked for in vain since the last of them.
+    pub(super) tries: u32,
+    /// What is left of a FLUSH, see [`flush_rest`](crate::qp::receive::RecvEnv::flush_rest).
+    flush_rest: Option<(u64, u64)>,
 }
 
 /// How a step of a transfer ended.
@@ -69,6 +74,8 @@ impl Transfer {
             plan: None,
             token: 0,
             done: 0,
+            tries: 0,
+            flush_rest: None,
         }
     }
 }
@@ -91,7 +98,8 @@ impl Ends<'_> {
             return Step::Finished(Err(LocalError::Silent));
         }
         let plan = match self.plan(transfer, now) {
-            Ok(plan) => plan,
+            Ok(Some(plan)) => plan,
+            Ok(None) => return Step::More,
             Err(error) => return Step::Finished(Err(error)),
         };
         // A FLUSH or an atomic may have ended early, with its sender. The peer does not hear of that.
@@ -121,6 +129,8 @@ impl Ends<'_> {
                 abandon_at(transfer, self.peer, self.recv);
                 Step::Finished(Err(LocalError::Silent))
             }
+            // Nor is it waited for in this run any more.
+            Err(_) if work::is_paused() => Step::More,
             Err(ChunkFault::Sender) => {
                 abandon_at(transfer, self.peer, self.recv);
                 Step::Finished(Err(LocalError::Local(WcStatus::LocProtErr)))
@@ -132,18 +142,19 @@ impl Ends<'_> {
         }
     }
 
-    /// What the responder has asked for; asks it when the transfer begins.
-    fn plan(&mut self, transfer: &mut Transfer, now: u64) -> Result<LocalPlan, LocalError> {
+    /// What the responder has asked for; asks it when the transfer begins. `None`: it is to be asked
+    /// again in another run.
+    fn plan(&mut self, transfer: &mut Transfer, now: u64) -> Result<Option<LocalPlan>, LocalError> {
         match transfer.plan {
             // The peer was reset meanwhile: what is open there is another's message.
             Some(_) if self.recv.io.local_token != transfer.token => Err(LocalError::Silent),
-            Some(plan) => Ok(plan),
+            Some(plan) => Ok(Some(plan)),
             None => self.open(transfer, now),
         }
     }
 
-    /// Opens the message at the responder.
-    fn open(&mut self, transfer: &mut Transfer, now: u64) -> Result<LocalPlan, LocalError> {
+    /// Opens the message at the responder, see [`Ends::plan`].
+    fn open(&mut self, transfer: &mut Transfer, now: u64) -> Result<Option<LocalPlan>, LocalError> {
         let Ok(head) = transfer.head.transpose() else {
             return Err(LocalError::Local(WcStatus::LocProtErr));
         };
@@ -151,11 +162,19 @@ impl Ends<'_> {
         let (responder, mut env) = self.recv.split(self.peer);
         env.source = head.as_ref().map(|head| head.source(io, self.qp, message));
         env.sender = Some(self.qp);
+        env.flush_rest = transfer.flush_rest;
         match responder.local_request(message, now, &mut env) {
+            // An atomic or a FLUSH waits for memory. The one was not executed, the other in part.
+            Ok(_) if work::is_paused() => {
+                transfer.flush_rest = env.flush_rest;
+                responder.local_finish(message, LocalOutcome::Abandoned, now, &mut env)?;
+                Ok(None)
+            }
             Ok(plan) => {
                 transfer.token = NEXT_TOKEN.fetch_add(1, Relaxed);
                 self.recv.io.local_token = transfer.token;
-                Ok(*transfer.plan.insert(plan))
+                transfer.plan = Some(plan);
+                Ok(transfer.plan)
             }
             // A message that would fail anyhow does not wait for the peer.
             Err(LocalError::Rnr { .. }) if !is_readable(io, self.qp, message) => {

@@ -70,13 +70,18 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
 /// run in a thread. The key is checked again at each step. It ends before its last step with a fault
 /// when `qp` is not connected any more; and without one when `sender` is not, the one of this host in
 /// whose run this is done, if there is one: it has to see to it that its request does not pass for done.
+/// So it has when the run pauses for memory: `left` is what remains then, to be given to the next call.
 pub(crate) fn flush(
     qp: &WireQp,
     sender: Option<&WireQp>,
     pd: u64,
     flush: &Flush,
+    left: &mut Option<(u64, u64)>,
 ) -> Result<(), Fault> {
-    let (mut at, mut rest) = range(qp, pd, flush)?;
+    let (mut at, mut rest) = match left.take() {
+        Some(left) => left,
+        None => range(qp, pd, flush)?,
+    };
     full_fence();
     if !flush.placement.persistent {
         return Ok(());
@@ -87,6 +92,10 @@ pub(crate) fn flush(
         let done = with_remote(flush.rkey, pd, qp.qpn, at, now, needed, |memory, offset| {
             memory.write_back(offset, now as usize)
         });
+        if done.is_err() && work::is_paused() {
+            *left = Some((at, rest));
+            return Ok(());
+        }
         // The reset of the sender has cut the wait for memory short.
         if done.is_err() && sender.is_some_and(|sender| sender.state() == QpState::Reset) {
             return Ok(());

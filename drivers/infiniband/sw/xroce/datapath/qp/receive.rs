@@ -90,6 +90,7 @@ impl RecvSide {
             io,
             source: None,
             sender: None,
+            flush_rest: None,
             is_cut_off: false,
         };
         (responder, env)

@@ -20,6 +20,7 @@ use crate::{
     mr,
     wr, //
 };
+use rdma::work;
 use roce::responder::{
     AtomicOp,
     CompletionLost,
@@ -43,6 +44,8 @@ pub(crate) struct RecvEnv<'a> {
     pub(crate) source: Option<Source<'a>>,
     /// Who asks, if it is of this host: its own run is what executes the request.
     pub(crate) sender: Option<&'a WireQp>,
+    /// Address and length of what is left of its FLUSH, the rest of which an earlier run has done.
+    pub(crate) flush_rest: Option<(u64, u64)>,
     /// The connection of `qp` was ended in the midst of a request: nobody is told anything.
     pub(crate) is_cut_off: bool,
 }
@@ -161,17 +164,19 @@ impl ResponderEnv for RecvEnv<'_> {
             AtomicOp::FetchAdd { add } => memory.fetch_add(at, add),
             AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
         });
-        // The reset of a sender on this host has cut the wait for memory short: the run of the sender
-        // gives the message up, and this queue pair is not at fault.
-        if done.is_err() && self.sender.is_some_and(|s| s.state() == QpState::Reset) {
+        // The wait for memory was cut short, by the reset of a sender on this host or for others to have
+        // their turn: the run of the sender gives the message up, or asks again. This queue pair is not
+        // at fault.
+        let is_reset = self.sender.is_some_and(|s| s.state() == QpState::Reset);
+        if done.is_err() && (is_reset || work::is_paused()) {
             return Ok(0);
         }
         self.noted(done).map_err(wire_fault)
     }
 
     fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {
-        let done =
-            remote_pd(self.qp, srqn).and_then(|pd| mr::flush(self.qp, self.sender, pd, flush));
+        let (qp, sender, rest) = (self.qp, self.sender, &mut self.flush_rest);
+        let done = remote_pd(qp, srqn).and_then(|pd| mr::flush(qp, sender, pd, flush, rest));
         self.is_cut_off = done.is_err() && !self.qp.state().is_connected();
         done.map_err(wire_fault)
     }
