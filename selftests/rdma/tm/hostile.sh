@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240 debug
+# selftest: timeout=120 debug
 # Operations on a matching list that the library would not write, and garbage in
 # their ring.
 . "$(dirname "$0")/../../lib/net.sh"
