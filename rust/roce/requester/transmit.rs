@@ -173,6 +173,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
+    /// There is more to send than [`Self::window_packets`] lets pass.
+    #[inline]
+    fn on_limited(&mut self) {
+        if !self.rnr_retry.is_refused() {
+            self.window.on_limited();
+        }
+    }
+
     /// Packets that may still be put in flight.
     #[inline]
     fn window_room(&self) -> u32 {
@@ -252,7 +260,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     fn data_packet(&mut self, slot: u32) -> Option<Transmit> {
         let room = self.window_room();
         if room == 0 {
-            self.window.on_limited();
+            self.on_limited();
             return None;
         }
         let room = room.saturating_sub(1);
@@ -346,7 +354,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let end = index.saturating_add(count);
         let in_flight = self.next.since(self.una);
         if in_flight != 0 && in_flight.saturating_add(count) > window {
-            self.window.on_limited();
+            self.on_limited();
             self.probe();
             return None;
         }
@@ -374,7 +382,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return None;
         }
         if self.window_room() == 0 {
-            self.window.on_limited();
+            self.on_limited();
             self.probe();
             return None;
         }

@@ -173,7 +173,11 @@ fn one_packet_is_sent_until_the_responder_is_ready() {
         let asked = h.poll().map(|t| t.header.as_slice()[8] & 0x80);
         assert_eq!(asked, Some(0x80));
         assert_eq!(h.numbers(), []);
+        // A report of the gap that the first refusal left is late.
+        h.nak(0, 0x60);
+        assert_eq!(h.numbers(), []);
     }
+    assert_eq!(h.requester.stats().sequence_naks, 20);
     h.ack(0);
     assert_eq!(h.numbers(), [1, 2, 3, 4]);
     h.ack(3);
