@@ -34,6 +34,7 @@ pub(crate) use self::transfer::{abandon, abandon_wait};
 pub(crate) use self::waiter::wake_waiter;
 
 use self::copy::Until;
+use self::data::Data;
 use self::head::Head;
 use self::peer::Held;
 use self::transfer::{leave, Ends, Step, Transfer};
@@ -131,7 +132,8 @@ impl SenderRun<'_> {
             Step::More => side.io.local.transfer = Some(transfer),
             Step::Finished(result) => {
                 // The result of an atomic may have to wait for memory of this side: not with the peer's.
-                if self.qp.sleeps() && matches!(result, Ok(LocalOk::Atomic(_))) {
+                let waits = || Data::new(&side.io, self.qp, transfer.message.slot).sleeps();
+                if self.qp.sleeps() && matches!(result, Ok(LocalOk::Atomic(_))) && waits() {
                     self.release();
                 }
                 work::step(|| self.finish(side, &transfer, result));
