@@ -313,22 +313,24 @@ static void xrdma_headers(struct sk_buff *skb, struct xrdma_route *r, u32 len)
  * headers as they will be sent: the ICRC covers them. A route that has gone
  * stale is looked up anew. One call, because the parts are inline functions.
  * Any context but hard interrupt; exclusive use of @r. False: no memory, no
- * route or no socket; the caller treats it as a lost packet.
+ * route or no socket, or @s has as much under way as it may; the caller treats it as
+ * a lost packet.
  */
-bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
-		    struct xrdma_tx *tx)
+bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
+		    const struct xrdma_sender *s, __u32 len, struct xrdma_tx *tx)
 {
 	u32 headers = r->v6 ? XRDMA_HEADERS6 : XRDMA_HEADERS4;
 	struct sk_buff *skb = NULL;
+	struct sock *sk, *payer;
 	struct dst_entry *dst;
-	struct sock *sk;
 	u32 headroom;
 
 	if (len > IP_MAX_MTU - XRDMA_HEADERS6)
 		return false;
 	rcu_read_lock();
 	sk = xrdma_route_sock(t, r);
-	if (!sk)
+	payer = xrdma_sender_sock(s, len);
+	if (!sk || !payer)
 		goto out;
 	dst = xrdma_route_dst(r);
 	if (!dst) {
@@ -354,7 +356,7 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
 	 * The kernel's own destructor: it counts the memory against the socket,
 	 * keeps the socket, and does not need this module.
 	 */
-	skb_set_owner_w(skb, sk);
+	skb_set_owner_w(skb, payer);
 out:
 	rcu_read_unlock();
 	return skb;

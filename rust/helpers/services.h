@@ -321,7 +321,14 @@ struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive
 void xrdma_tunnel_close(struct xrdma_tunnel *t);
 void xrdma_tunnel_put(struct xrdma_tunnel *t);
 __u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t);
-__u64 xrdma_tunnel_tx_bytes(struct xrdma_tunnel *t);
+
+/* sender.c */
+struct xrdma_sender;
+
+struct xrdma_sender *xrdma_sender_get(struct xrdma_tunnel *t,
+				      const struct xrdma_process *p, __u64 group);
+void xrdma_sender_put(struct xrdma_tunnel *t, struct xrdma_sender *s);
+__u64 xrdma_sender_bytes(const struct xrdma_sender *s);
 
 /* skb.c */
 
@@ -420,8 +427,8 @@ struct xrdma_tx_list {
 int xrdma_route_resolve(struct xrdma_tunnel *t, struct xrdma_route *r);
 void xrdma_route_release(struct xrdma_tunnel *t, struct xrdma_route *r);
 bool xrdma_route_valid(struct xrdma_tunnel *t, const struct xrdma_route *r);
-bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r, __u32 len,
-		    struct xrdma_tx *tx);
+bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
+		    const struct xrdma_sender *s, __u32 len, struct xrdma_tx *tx);
 void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb);
 __u32 xrdma_tx_flush(struct xrdma_tx_list *list);
 void xrdma_tx_drop(struct sk_buff *skb);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Declarations that udp.c and route.c share. For C only. */
+/* Declarations that udp.c, route.c and sender.c share. For C only. */
 #ifndef XRDMA_TUNNEL_H
 #define XRDMA_TUNNEL_H
 
 #include <linux/list.h>
+#include <linux/mutex.h>
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 
@@ -47,9 +48,12 @@ struct xrdma_dst {
  * @ref: references to the memory; one per handle.
  * @lock: protects @dsts, and the end of their destinations; any context.
  * @dsts: &struct xrdma_dst of the routes.
+ * @senders_lock: protects @senders; nests inside the mutex of udp.c, and sleeps.
+ * @senders: &struct xrdma_sender of the processes that send here.
  *
- * @pernet and @users are under the mutex of udp.c, which also covers writes to
- * the socket pointers; readers of these are in an RCU read section.
+ * @pernet and @users are under the mutex of udp.c. Writes to the socket pointers are
+ * under that and, except when the tunnel is new, under @senders_lock; readers are in
+ * an RCU read section or have one of the two.
  */
 struct xrdma_tunnel {
 	struct sock __rcu *sk4;
@@ -61,8 +65,16 @@ struct xrdma_tunnel {
 	refcount_t ref;
 	spinlock_t lock;
 	struct list_head dsts;
+	struct mutex senders_lock;
+	struct list_head senders;
 };
 
+/* route.c */
 void xrdma_routes_drop(struct xrdma_tunnel *t);
+
+/* sender.c */
+struct sock *xrdma_sender_sock(const struct xrdma_sender *s, u32 len);
+void xrdma_senders_close(struct xrdma_tunnel *t);
+void xrdma_senders_release(struct xrdma_tunnel *t);
 
 #endif /* XRDMA_TUNNEL_H */

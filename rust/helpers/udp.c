@@ -100,6 +100,8 @@ static void xrdma_sockets_release(struct xrdma_tunnel *t)
 {
 	struct sock *sk4, *sk6;
 
+	mutex_lock(&t->senders_lock);
+	xrdma_senders_close(t);
 	sk4 = rcu_replace_pointer(t->sk4, NULL,
 				  lockdep_is_held(&xrdma_tunnel_mutex));
 	sk6 = rcu_replace_pointer(t->sk6, NULL,
@@ -111,6 +113,8 @@ static void xrdma_sockets_release(struct xrdma_tunnel *t)
 	if (sk4 || sk6)
 		synchronize_net();
 	xrdma_routes_drop(t);
+	xrdma_senders_release(t);
+	mutex_unlock(&t->senders_lock);
 	if (sk4)
 		udp_tunnel_sock_release(sk4);
 	if (sk6)
@@ -170,6 +174,8 @@ struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive
 	refcount_set(&t->ref, 1);
 	spin_lock_init(&t->lock);
 	INIT_LIST_HEAD(&t->dsts);
+	mutex_init(&t->senders_lock);
+	INIT_LIST_HEAD(&t->senders);
 	ret = xrdma_tunnel_setup(net, t);
 	if (ret) {
 		xrdma_sockets_release(t);
@@ -226,23 +232,6 @@ void xrdma_tunnel_put(struct xrdma_tunnel *t)
 __u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t)
 {
 	return t->cookie;
-}
-
-/* Memory of packets that were sent and are not yet out of the queues, bytes. */
-__u64 xrdma_tunnel_tx_bytes(struct xrdma_tunnel *t)
-{
-	struct sock *sk;
-	u64 bytes = 0;
-
-	rcu_read_lock();
-	sk = rcu_dereference(t->sk4);
-	if (sk)
-		bytes += sk_wmem_alloc_get(sk);
-	sk = rcu_dereference(t->sk6);
-	if (sk)
-		bytes += sk_wmem_alloc_get(sk);
-	rcu_read_unlock();
-	return bytes;
 }
 
 /*

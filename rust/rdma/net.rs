@@ -14,6 +14,7 @@ mod namespace;
 mod netdev;
 mod route;
 mod rx;
+mod sender;
 mod tunnel;
 mod tx;
 
@@ -35,6 +36,7 @@ pub use {
         Route, //
     },
     rx::RxSkb,
+    sender::Sender,
     tunnel::{
         Receiver,
         Tunnel, //

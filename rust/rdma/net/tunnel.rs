@@ -97,13 +97,6 @@ impl Tunnel {
         NamespaceId(unsafe { bindings::xrdma_tunnel_cookie(self.as_raw()) })
     }
 
-    /// Memory of the packets that were sent and have not left the queues of the host, bytes. Any
-    /// context.
-    pub fn tx_in_flight(&self) -> u64 {
-        // SAFETY: By the type invariant of `Inner`.
-        unsafe { bindings::xrdma_tunnel_tx_bytes(self.as_raw()) }
-    }
-
     pub(super) fn as_raw(&self) -> *mut bindings::xrdma_tunnel {
         self.0.ptr.as_ptr()
     }

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug
-"""Datagrams: the header in front of the data in a receive, over IPv4 and IPv6, and
-queue keys (IBTA 10.2.5, 14.2.5.6)."""
+"""Datagrams: the header in front of the data in a receive, over IPv4 and IPv6, queue
+keys (IBTA 10.2.5, 14.2.5.6), and what a process may have in the queues of the host."""
 import ipaddress
+import json
 import os
 import sys
+import traceback
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
 
 import ktap
@@ -139,6 +141,58 @@ def key_changes():
     keys.refused(KEY, CONTROLLED)
     keys.arrives(OTHER)
     keys.conn.close()
+
+
+def flood(count, length):
+    """Sends from a process of its own."""
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            conn = Ud(verbs.Node('x1'), verbs.Node('x2'))
+            src = conn.a.mr(length)
+            wr = conn.send_wr(WR.IBV_WR_SEND, [sge(src)])
+            for _ in range(0, count, 32):
+                for _ in range(32):
+                    conn.post(wr)
+                ok(poll(conn.send_cq, 32))
+            status = 0
+        except BaseException:  # pylint: disable=broad-except
+            traceback.print_exc()
+        finally:
+            sys.stderr.flush()
+            os._exit(status)
+    expect_eq(os.waitpid(pid, 0)[1], 0, 'the process that sends')
+
+
+@case(debug=False)
+def share_of_the_queues():
+    """A process that sends more than the network takes fills 16 MiB of the queues of the host, and others
+    can send."""
+    mac = json.loads(net.sh('ip -j link show e2', host='h2'))[0]['address']
+    net.sh(f'ip neigh replace {net.address("x2")} lladdr {mac} dev e1 nud permanent', host='h1')
+    try:
+        # A kilobyte a second, and room for more than anybody sends.
+        net.sh('tc qdisc add dev e1 root tbf rate 8kbit burst 4kb limit 1000000000', host='h1')
+    except RuntimeError as ex:
+        raise ktap.Skip('no tbf') from ex
+    try:
+        backlog = lambda: json.loads(net.sh('tc -s -j qdisc show dev e1', host='h1'))[0]['qlen']
+        errors = lambda: net.counters('x1')['send_err']
+        before = errors()
+        flood(9600, 1024)
+        sent = backlog()
+        # A packet takes between 2 and 4.5 KiB of memory.
+        expect(3500 < sent < 8500, f'{sent} packets are waiting')
+        expect(errors() - before > 0, 'nothing was dropped')
+        before = errors()
+        flood(256, 1024)
+        expect_eq(errors() - before, 0, "another process's packets that were dropped")
+        # Some may have left meanwhile.
+        expect(backlog() > sent + 128, 'they are not waiting')
+    finally:
+        net.sh('tc qdisc del dev e1 root', host='h1')
+        net.sh(f'ip neigh del {net.address("x2")} dev e1', host='h1')
 
 
 def main():

@@ -55,6 +55,7 @@ pub use rdma::{
         NetDev,
         Route,
         RxSkb,
+        Sender,
         Tunnel,
         TxBatch,
         TxSkb, //

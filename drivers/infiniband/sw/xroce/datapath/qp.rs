@@ -102,6 +102,8 @@ pub struct WireQp {
     pub(crate) timer: Timer,
     /// When the receive direction goes on with READ data, see [`receive`].
     pub(crate) pace: Timer,
+    /// What its packets are charged to.
+    pub(crate) sender: Sender,
     /// Runs the send direction.
     pub(crate) send_work: Work,
     /// Runs the receive direction.

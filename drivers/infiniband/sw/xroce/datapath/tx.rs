@@ -94,10 +94,11 @@ impl From<Fault> for BuildError {
     }
 }
 
-/// Builds one packet: `header` (BTH and the extended headers), `len` bytes of payload that `fill`
+/// Builds one packet of `sender`: `header` (BTH and the extended headers), `len` bytes of payload that `fill`
 /// writes, `pad` zero bytes and the ICRC. Softirq or process context.
 pub(crate) fn build(
     route: &mut Route,
+    sender: &Sender,
     header: &[u8],
     len: usize,
     pad: usize,
@@ -105,7 +106,7 @@ pub(crate) fn build(
 ) -> Result<TxSkb, BuildError> {
     let covered = header.len().wrapping_add(len).wrapping_add(pad);
     let total = u32::try_from(covered.wrapping_add(ICRC_LEN)).map_err(|_| BuildError::NoMemory)?;
-    let mut skb = TxSkb::alloc(route, total).ok_or(BuildError::NoMemory)?;
+    let mut skb = TxSkb::alloc(route, sender, total).ok_or(BuildError::NoMemory)?;
     {
         let packet = skb.payload_mut();
         let (head, rest) = packet
@@ -132,7 +133,12 @@ const CNP_PRIORITY: u8 = 6;
 
 /// Tells the peer's queue pair `dest_qpn` that packets of its met congestion. What cannot be sent is
 /// not: the next marked packet tries again. Softirq or process context.
-pub(crate) fn notice(tunnel: &Tunnel, path: &mut Path, dest_qpn: u32) -> Option<TxSkb> {
+pub(crate) fn notice(
+    tunnel: &Tunnel,
+    sender: &Sender,
+    path: &mut Path,
+    dest_qpn: u32,
+) -> Option<TxSkb> {
     let cnp = Cnp {
         pkey: PKEY,
         dest_qpn,
@@ -140,7 +146,7 @@ pub(crate) fn notice(tunnel: &Tunnel, path: &mut Path, dest_qpn: u32) -> Option<
     let route = path.route(tunnel).ok()?;
     route
         .marked(CNP_TOS, CNP_PRIORITY, |route| {
-            build(route, cnp.emit().as_slice(), 0, 0, |_| Ok(()))
+            build(route, sender, cnp.emit().as_slice(), 0, 0, |_| Ok(()))
         })
         .ok()?
         .ok()

@@ -116,6 +116,7 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
         len: head.length,
     };
     let (header, pad) = datagram.headers();
+    let (header, pad) = (header.as_slice(), usize::from(pad));
     let len = head.length as usize;
     // What may sleep is not done under the handle's lock.
     let early = if qp.sleeps() {
@@ -131,7 +132,7 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
     let built = ah::with(head.ud.ah, qp.pd, |ah| {
         let flow = (datagram.src_qpn, datagram.dest_qpn);
         ah.with_route(qp.device.tunnel(), flow, |route| {
-            tx::build(route, header.as_slice(), len, usize::from(pad), |out| {
+            tx::build(route, &qp.sender, header, len, pad, |out| {
                 if !early.is_empty() {
                     out.copy_from_slice(early.get(..out.len()).ok_or(Fault)?);
                     return Ok(());

@@ -31,6 +31,7 @@ use crate::limits::{
 use crate::pd::WirePd;
 use crate::prelude::*;
 use crate::tm::rendezvous;
+use core::ptr;
 use kernel::new_mutex;
 use rdma::process::Process;
 use rdma::qp::{
@@ -167,6 +168,7 @@ impl WireQp {
             true => Process::current()?,
             false => Process::kernel()?,
         };
+        let sender = sender(&id, &process)?;
         let send_work = Work::new(cookie, WireQp::on_send_work, process.clone())?;
         let recv_work = Work::new(cookie, WireQp::on_recv_work, process.clone())?;
         let attr = QpAttr {
@@ -200,6 +202,7 @@ impl WireQp {
                 responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, process),
                 timer,
                 pace,
+                sender,
                 send_work,
                 recv_work,
                 send_cq: relations.send_cq,
@@ -217,4 +220,13 @@ impl WireQp {
             GFP_ACCOUNT,
         )
     }
+}
+
+/// What the packets of a queue pair are charged to: a process has a sender for each device. QP 1 has one of
+/// its own, since connections of all processes are set up through it.
+fn sender(id: &Identity<'_>, process: &Arc<Process>) -> Result<Sender> {
+    // Devices are aligned, so the number is nobody else's.
+    let device = ptr::from_ref::<WireDevice>(id.device).addr();
+    let group = device.wrapping_add(usize::from(id.kind == QpKind::Gsi));
+    Sender::new(id.device.tunnel(), process.clone(), group as u64)
 }

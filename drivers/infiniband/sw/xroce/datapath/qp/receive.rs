@@ -33,7 +33,7 @@ pub(crate) struct RecvSide {
     pub(crate) io: RecvIo,
 }
 
-/// READ data wait while the packets of the namespace that have not left the host's queues take more
+/// READ data wait while the packets of the same process that have not left the host's queues take more
 /// memory than this, bytes.
 const TX_LIMIT: u64 = 1 << 20;
 
@@ -176,7 +176,7 @@ impl RecvSide {
             return;
         }
         let dest_qpn = self.responder.dest_qpn();
-        if let Some(skb) = tx::notice(qp.device.tunnel(), &mut self.path, dest_qpn) {
+        if let Some(skb) = tx::notice(qp.device.tunnel(), &qp.sender, &mut self.path, dest_qpn) {
             qp.device.count(Counter::CnpSent, 1);
             self.io.replies.push(skb);
             self.io.reply_count = self.io.reply_count.wrapping_add(1);
@@ -201,7 +201,7 @@ impl RecvSide {
             qp.pace.start_at(until);
             return true;
         }
-        if io.waits >= MAX_WAITS || qp.device.tunnel().tx_in_flight() <= TX_LIMIT {
+        if io.waits >= MAX_WAITS || qp.sender.in_flight() <= TX_LIMIT {
             io.waits = 0;
             return false;
         }
@@ -270,10 +270,10 @@ impl RecvSide {
         let header = response.header.as_slice();
         let pad = usize::from(response.pad);
         let Some(slice) = response.payload.filter(|slice| slice.len > 0) else {
-            return tx::build(route, header, 0, pad, |_| Ok(()));
+            return tx::build(route, &qp.sender, header, 0, pad, |_| Ok(()));
         };
         let pd = remote_pd(qp, slice.srqn)?;
-        tx::build(route, header, slice.len as usize, pad, |out| {
+        tx::build(route, &qp.sender, header, slice.len as usize, pad, |out| {
             mr::with_remote(
                 slice.rkey,
                 pd,

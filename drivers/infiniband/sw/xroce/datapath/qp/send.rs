@@ -198,7 +198,12 @@ impl SendSide {
         if !self.notifier.on_marked(now) {
             return;
         }
-        let Some(skb) = tx::notice(qp.device.tunnel(), &mut self.path, self.dest_qpn) else {
+        let Some(skb) = tx::notice(
+            qp.device.tunnel(),
+            &qp.sender,
+            &mut self.path,
+            self.dest_qpn,
+        ) else {
             return;
         };
         let mut batch = TxBatch::new();
@@ -450,10 +455,10 @@ fn build(
     let header = transmit.header.as_slice();
     let pad = usize::from(transmit.pad);
     match &transmit.payload {
-        Some(p) => tx::build(route, header, p.len as usize, pad, |out| {
+        Some(p) => tx::build(route, &qp.sender, header, p.len as usize, pad, |out| {
             io.gather(qp.pd, p.slot, p.offset, out)
         }),
-        None => tx::build(route, header, 0, pad, |_| Ok(())),
+        None => tx::build(route, &qp.sender, header, 0, pad, |_| Ok(())),
     }
 }
 

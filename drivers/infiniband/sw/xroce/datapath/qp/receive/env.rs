@@ -192,9 +192,12 @@ impl ResponderEnv for RecvEnv<'_> {
         let Ok(route) = self.path.route(self.qp.device.tunnel()) else {
             return;
         };
-        if let Ok(skb) = tx::build(route, header.as_slice(), 0, 0, |_| Ok(())) {
-            self.io.replies.push(skb);
-            self.io.reply_count = self.io.reply_count.wrapping_add(1);
+        match tx::build(route, &self.qp.sender, header.as_slice(), 0, 0, |_| Ok(())) {
+            Ok(skb) => {
+                self.io.replies.push(skb);
+                self.io.reply_count = self.io.reply_count.wrapping_add(1);
+            }
+            Err(_) => self.qp.device.count(Counter::SendError, 1),
         }
     }
 
