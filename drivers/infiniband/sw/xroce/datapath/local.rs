@@ -227,7 +227,7 @@ impl SenderRun<'_> {
             peer,
             recv: &mut held.recv,
         };
-        let (done, mut tries) = (transfer.done, transfer.tries);
+        let (before, mut tries) = (transfer.progress(), transfer.tries);
         // Whoever resets the peer waits for its side. Others who need it, or this thread, do not wait
         // until memory is given up that does not come: the message goes on in another run.
         let step = work::unless(&|| peer.state() == QpState::Reset, || {
@@ -236,7 +236,7 @@ impl SenderRun<'_> {
             })
         });
         // What is missing now is not what was missing before.
-        transfer.tries = if transfer.done == done { tries } else { 0 };
+        transfer.tries = if transfer.progress() == before { tries } else { 0 };
         step
     }
 

@@ -10,7 +10,6 @@ use crate::mr;
 use crate::prelude::*;
 use crate::qp::request::Sge;
 use core::cell::Cell;
-use rdma::work;
 
 /// One end of a copy.
 pub(super) enum End<'a> {
@@ -179,8 +178,8 @@ pub(super) fn copy(
         if from.sleeps(at) || to.sleeps(at) {
             match copy_by_buffer(from, to, at, rest, access) {
                 Ok(n) => done = done.wrapping_add(n.max(1)),
-                // What was copied is not copied again.
-                Err(_) if done > 0 && work::is_paused() => break,
+                // What was copied is not copied again, and what is missing has tries of its own.
+                Err(_) if done > 0 => break,
                 Err(fault) => return Err(fault),
             }
             if until.is_over() {

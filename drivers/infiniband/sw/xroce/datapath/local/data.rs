@@ -12,7 +12,6 @@ use crate::access;
 use crate::mr;
 use crate::prelude::*;
 use crate::qp::send::SendIo;
-use rdma::work;
 
 /// The data of a work request: memory that its gather list names, or inline.
 #[derive(Clone, Copy)]
@@ -89,7 +88,7 @@ impl<'a> Data<'a> {
             match to.store(offset, piece, mr::REMOTE_WRITE) {
                 Ok(stored) => done = done.wrapping_add(stored.max(1)),
                 // As in `copy`.
-                Err(_) if done > 0 && work::is_paused() => break,
+                Err(_) if done > 0 => break,
                 Err(_) => return Err(CopyFault::Destination),
             }
             if until.is_over() {

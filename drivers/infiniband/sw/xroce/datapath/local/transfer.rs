@@ -78,6 +78,11 @@ impl Transfer {
             flush_rest: None,
         }
     }
+
+    /// How far it has come.
+    pub(super) fn progress(&self) -> (u32, Option<(u64, u64)>) {
+        (self.done, self.flush_rest)
+    }
 }
 
 /// Both ends of a transfer, which the caller has: the sender's send side, the peer's receive side.
