@@ -296,6 +296,10 @@ impl<P: Provider> Device<P> {
     /// queue pair that has `data`; `data` is dropped with the entry. It is shown at port 1 from the
     /// start: ib_core notes the port of those queue pairs only that it modifies itself. Process
     /// context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM; ENODEV when the device is going.
     pub fn track_qp(&self, qp_type: QpType, qp_num: u32, data: P::Qp) -> Result<Arc<TrackedQp<P>>> {
         let _size = Qp::<P>::SIZE;
         let memory = KBox::<MaybeUninit<Qp<P>>>::new_uninit(GFP_KERNEL_ACCOUNT | __GFP_ZERO)?;

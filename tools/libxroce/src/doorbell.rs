@@ -78,6 +78,11 @@ const TRIES: u32 = 64;
 ///
 /// Memory that is short for a moment is no error: the requests are in the ring,
 /// where whoever was told that they are not would post them once more.
+///
+/// # Errors
+///
+/// The error of `write()` or `ioctl()`: EIO when the device is gone, ENOMEM when memory stays
+/// short.
 pub fn ring(fd: c_int, bell: Bell, handle: u32) -> Result {
     let mut rung = ring_once(fd, bell, handle);
     for _ in 1..TRIES {
@@ -122,6 +127,10 @@ fn ring_once(fd: c_int, bell: Bell, handle: u32) -> Result {
 /// Ends the posting of a list, all of which is in its ring if `posted` says so:
 /// rings, if need be. If that fails, `bad` names the first request, for the
 /// kernel has looked at none: the device is gone.
+///
+/// # Errors
+///
+/// The error of `posted`, else that of `ring`.
 ///
 /// # Safety
 ///

@@ -104,6 +104,10 @@ const _: () = {
 
 /// Calls a method.
 ///
+/// # Errors
+///
+/// The error of `ioctl()`; EOPNOTSUPP when the kernel does not know the method.
+///
 /// # Safety
 ///
 /// Each attribute must be what the method has under its id; what inputs and

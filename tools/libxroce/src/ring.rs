@@ -40,6 +40,10 @@ impl Ring {
     /// `slot` is the number of bytes of a slot that this side will touch.
     /// `None` when the object has no such ring. Fails with EPROTO when the
     /// description makes no sense, or with mmap's error.
+    ///
+    /// # Errors
+    ///
+    /// EPROTO when the description makes no sense; the error of `mmap()`.
     pub fn map(fd: i32, info: &RingInfo, slot: usize) -> Result<Option<Self>> {
         if info.size == 0 {
             return Ok(None);

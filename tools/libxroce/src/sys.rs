@@ -109,6 +109,10 @@ pub fn object<T>(r: Result<*mut T>) -> *mut T {
 }
 
 /// Turns the return value of libibverbs' command functions into a result.
+///
+/// # Errors
+///
+/// The error number that the function returned or left in `errno`.
 pub fn check(ret: c_int) -> Result {
     match ret {
         0 => Ok(()),
@@ -135,6 +139,10 @@ pub fn clock_ns(clock: c_int) -> u64 {
 }
 
 /// One whole `write()`, repeated when a signal interrupts it.
+///
+/// # Errors
+///
+/// The error of `write()`; EIO when it wrote less than all.
 pub fn write_all(fd: c_int, buf: &[u8]) -> Result {
     loop {
         // SAFETY: `buf` is valid for reads of its length.
@@ -151,6 +159,10 @@ pub fn write_all(fd: c_int, buf: &[u8]) -> Result {
 }
 
 /// An `ioctl()` with a pointer argument, repeated when a signal interrupts it.
+///
+/// # Errors
+///
+/// The error of `ioctl()`, never EINTR.
 ///
 /// # Safety
 ///
@@ -211,12 +223,20 @@ pub struct Mapping {
 
 impl Mapping {
     /// Maps `len` bytes at `offset` of a device file.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for no bytes or an offset that `mmap()` cannot take; the error of `mmap()`.
     pub fn device(fd: c_int, offset: u64, len: usize) -> Result<Self> {
         let offset = i64::try_from(offset).map_err(|_| EINVAL)?;
         Self::new(len, MAP_SHARED, fd, offset)
     }
 
     /// Zeroed memory of this process, to test what is made for a device's.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for no bytes; the error of `mmap()`.
     #[cfg(test)]
     pub fn anonymous(len: usize) -> Result<Self> {
         Self::new(len, MAP_SHARED | MAP_ANONYMOUS, -1, 0)

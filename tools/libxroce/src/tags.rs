@@ -44,6 +44,10 @@ pub struct Bell {
 
 impl Bell {
     /// Has the kernel execute what is in the ring.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`doorbell::ring`].
     pub fn ring(self) -> Result {
         doorbell::ring(self.fd, doorbell::Bell::Srq, self.srq)
     }
@@ -62,6 +66,10 @@ pub struct TagQueue {
 
 impl TagQueue {
     /// Maps what the kernel made.
+    ///
+    /// # Errors
+    ///
+    /// EPROTO when a ring is missing or makes no sense; the error of `mmap()`.
     pub fn map(fd: i32, srq: u32, max_num_tags: u32, resp: &CreateTmSrqResp) -> Result<Self> {
         let slot = abi::TM_OP_SLOT_HDR + resp.max_sge as usize * size_of::<Sge>();
         let ops = Ring::map(fd, &resp.ops, slot)?.ok_or(EPROTO)?;

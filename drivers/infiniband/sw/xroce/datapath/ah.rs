@@ -40,6 +40,10 @@ impl Address {
 impl WireAh {
     /// Makes an address handle of protection domain `pd`. EINVAL without a RoCEv2 source. Any context
     /// that `flags` allow.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL if the address is not a valid RoCEv2 one with a source; ENOMEM.
     pub fn new(pd: u64, attr: &AhAttr, flags: Flags) -> Result<Ref<Self>> {
         let address = Address::new(attr)?;
         Ref::pin_init(
@@ -52,6 +56,10 @@ impl WireAh {
     }
 
     /// Gives it another address; errors as for [`WireAh::new`]. Softirq or process context.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL as for [`WireAh::new`].
     pub fn set(&self, attr: &AhAttr) -> Result {
         let address = Address::new(attr)?;
         let old = core::mem::replace(&mut *self.address.lock(), address);
@@ -92,6 +100,11 @@ pub(crate) fn with<R>(number: u32, pd: u64, f: impl FnOnce(&WireAh) -> R) -> Opt
 /// The address vector of an attribute, for a flow from `local_qpn` to `remote_qpn`. EINVAL without a
 /// RoCEv2 source. The two bits of the traffic class that belong to ECN are not the user's: the packets
 /// say that they are not ECN capable, unless the caller knows better.
+///
+/// # Errors
+///
+/// EINVAL without a RoCEv2 source, for a source and a destination of different families, and for
+/// the zero destination.
 pub fn address(attr: &AhAttr, local_qpn: u32, remote_qpn: u32) -> Result<Av> {
     let src = attr.src.ok_or(EINVAL)?;
     if src.kind != GidKind::Roce2 {

@@ -87,6 +87,10 @@ pub struct WireCq {
 impl WireCq {
     /// Makes a queue for `entries` completions, a power of two: in the ring of a process, or of the
     /// kernel's own. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new(
         device: &Arc<WireDevice>,
         ring: Option<Arc<RingMem>>,
@@ -173,6 +177,10 @@ impl WireCq {
     }
 
     /// `ib_poll_cq`. Any context.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a process's queue, which the process polls itself.
     pub fn poll(&self, wcs: &mut WcBuf<'_>) -> Result {
         let mut inner = self.inner.lock();
         let (entries, producer) = (inner.entries, inner.producer);
@@ -180,6 +188,10 @@ impl WireCq {
     }
 
     /// `ib_req_notify_cq`; true when completions wait already and the caller wants to know. Any context.
+    ///
+    /// # Errors
+    ///
+    /// None at present; the signature is that of the operation.
     pub fn req_notify(&self, notify: Notify) -> Result<bool> {
         let wanted = match notify.solicited_only {
             true => Arm::Solicited,

@@ -57,6 +57,11 @@ pub struct WireDevice {
 impl WireDevice {
     /// Makes the shared part of a device on `netdev`: opens the UDP port of its namespace. Process
     /// context. Fails with EADDRINUSE when another RoCE driver has the port.
+    ///
+    /// # Errors
+    ///
+    /// ENODEV when the net device has no namespace any more; EADDRINUSE when another RoCE driver
+    /// has the port; ENOMEM.
     pub fn new(netdev: &NetDev, name: &str) -> Result<Arc<Self>> {
         let namespace = netdev.namespace().ok_or(ENODEV)?;
         let tunnel = Tunnel::open::<crate::rx::Rx>(&namespace)?;
@@ -187,6 +192,10 @@ impl WireDevice {
     }
 
     /// The port got an address. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOSPC when the table is full; ENOMEM.
     pub fn add_address(&self, address: GidAddr) -> Result {
         let place = self.addresses.reserve()?;
         place.publish(Ref::new(address, GFP_KERNEL)?);

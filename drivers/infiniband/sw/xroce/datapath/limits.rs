@@ -126,6 +126,10 @@ pub struct Charge {
 impl Charge {
     /// Counts one more object. Fails with ENOMEM when the device has as many as it can. Any
     /// context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM when the device has as many as it can.
     pub fn new(device: &Arc<WireDevice>, kind: Kind) -> Result<Self> {
         let used = device.used().of(kind).ok_or(EINVAL)?;
         // Adds first: two racing charges at the limit may both fail, never both succeed.

@@ -58,6 +58,11 @@ pub type Members = KVec<Membership>;
 
 /// Counts an attach, and enters the member if it is the first; true when it was. ENOMEM when the group
 /// is full, or the attaches of the member are too many to be counted. Process context.
+///
+/// # Errors
+///
+/// ENOMEM when the group or the table is full, when the attaches of the member cannot be counted,
+/// and when memory is short; ENODEV before the module is loaded.
 pub fn enter(member: Member, ns: NamespaceId, group: &GidAddr) -> Result<bool> {
     let tables = tables::tables()?;
     loop {

@@ -121,6 +121,10 @@ impl Region {
 
 impl WireMr {
     /// Makes a region of protection domain `pd`. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new(pd: u64, kind: Region) -> Result<KeyRef<Self>> {
         let windows = Atomic::new(0);
         KeyRef::new(WireMr { pd, kind, windows }, GFP_ACCOUNT)
@@ -138,6 +142,10 @@ impl WireMr {
 
     /// Changes the pages of a region for fast registration, which is closed until it is registered
     /// again. EINVAL for another region. Process context, sleeps.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a region that is not for fast registration; the errors of `f`.
     pub fn map<R>(&self, f: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
         match &self.kind {
             Region::Fast(fast) => fast.write(|r, _| (false, f(&mut r.memory))),
@@ -226,6 +234,10 @@ impl WireMr {
     }
 
     /// Keeps windows away from now on. EBUSY when there are some.
+    ///
+    /// # Errors
+    ///
+    /// EBUSY when windows are bound to the region.
     pub fn close_windows(&self) -> Result {
         match self.windows.cmpxchg(0, NO_WINDOWS, Full) {
             Ok(_) => Ok(()),

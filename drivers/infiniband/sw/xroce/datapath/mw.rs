@@ -66,6 +66,10 @@ pub struct WireMw {
 
 impl WireMw {
     /// Makes a window of protection domain `pd` that is not bound. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new(pd: u64, mw_type: MwType, key: u32) -> Result<Ref<Self>> {
         let state = Gated::new(State { key, bound: None });
         Ref::new(WireMw { pd, mw_type, state }, GFP_ACCOUNT)

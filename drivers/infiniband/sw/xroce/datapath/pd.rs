@@ -38,6 +38,10 @@ pub struct WirePd {
 
 impl WirePd {
     /// Makes a protection domain. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new() -> Result<Arc<Self>> {
         let wire = WirePd {
             id: NEXT.fetch_add(1, Relaxed),

@@ -108,6 +108,10 @@ pub struct NewSrq<'a> {
 
 impl WireSrq {
     /// Makes a queue without a limit. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new(new: NewSrq<'_>) -> Result<Ref<Self>> {
         let kernel = match &new.queue {
             Queue::User(_) => None,
@@ -161,6 +165,10 @@ impl WireSrq {
 
     /// Arms the limit, and raises its event if it is reached already. EINVAL beyond the size. Any
     /// context.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a limit beyond the size of the queue.
     pub fn set_limit(&self, limit: u32) -> Result {
         let reached = {
             let mut inner = self.inner.lock();
@@ -178,6 +186,11 @@ impl WireSrq {
     /// Moves the receives of a process to the ring `mem` with `entries` slots, and sets the limit if
     /// there is a `new_limit`. EINVAL when more are posted, or when there is a limit above; nothing is
     /// changed then. Process context; the caller sees to it that there is one move at a time.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when more receives are posted than the new ring holds, when the limit is above its
+    /// size, and for a kernel user's queue.
     pub fn move_to(&self, mem: &Arc<RingMem>, entries: u32, new_limit: Option<u32>) -> Result {
         // A look at the old ring from where it stands now; what is taken meanwhile is copied in vain.
         let old = {

@@ -60,6 +60,10 @@ pub struct Tables {
 static TABLES: Global<Tables> = Global::new();
 
 /// Makes the tables; once, when the module is loaded.
+///
+/// # Errors
+///
+/// ENOMEM.
 pub fn init() -> Result {
     TABLES.init(try_pin_init!(Tables {
         qps <- Table::new(FIRST_QPN..MAX_24BIT),
@@ -81,6 +85,10 @@ pub fn get() -> Option<&'static Tables> {
 }
 
 /// The tables, for the control path.
+///
+/// # Errors
+///
+/// ENODEV before the module is loaded.
 pub fn tables() -> Result<&'static Tables> {
     get().ok_or(ENODEV)
 }
@@ -108,6 +116,10 @@ pub(crate) fn count_at(ns: NamespaceId, dst: &GidAddr, counter: Counter) {
 }
 
 /// Enters the GSI QP of a device. Process context.
+///
+/// # Errors
+///
+/// ENODEV before the module is loaded; EBUSY when the number is taken; ENOMEM.
 pub fn add_gsi(qp: Ref<WireQp>) -> Result {
     tables()?.gsis.reserve_at(qp.qpn)?.publish(qp);
     Ok(())

@@ -122,6 +122,10 @@ type TmGuard<'a> = Guard<'a, Inner, BhBackend>;
 impl Tm {
     /// Makes the list of a queue for as many tags as the ring `freed` has handles for, at most
     /// `max_num_tags`. The entries are powers of two. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new(
         max_num_tags: u32,
         cq: Ref<WireCq>,
@@ -156,6 +160,10 @@ impl Tm {
 
     /// A user's doorbell: executes what stood in the ring of operations when it was rung. EIO when
     /// that is corrupt. Process context.
+    ///
+    /// # Errors
+    ///
+    /// EIO when the ring is corrupt.
     pub fn doorbell(&self) -> Result {
         let mut inner = self.inner.lock();
         let waiting = inner.waiting().map_err(|_| EIO)?;

@@ -84,6 +84,10 @@ impl WireCq {
 }
 
 /// Begins with a queue that nobody uses yet. On failure it may have an alarm. Process context.
+///
+/// # Errors
+///
+/// ENOMEM; ENOSPC when no number is free; ENODEV before the module is loaded.
 pub fn start(wire: &Ref<WireCq>) -> Result {
     let id = ensure_alarm(wire)?;
     let adaptive = Adaptive::new(u64::from(id), adapt)?;

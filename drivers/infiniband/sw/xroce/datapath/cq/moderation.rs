@@ -83,6 +83,10 @@ impl WireCq {
 
 /// Gives a queue its alarm, and its number in the table of completion queues; it may have them. One
 /// at a time for a queue. Process context.
+///
+/// # Errors
+///
+/// ENOMEM; ENOSPC when no number is free; ENODEV before the module is loaded.
 pub fn ensure_alarm(wire: &Ref<WireCq>) -> Result<u32> {
     if let Some(alarm) = wire.alarm.as_ref() {
         return Ok(alarm.id);

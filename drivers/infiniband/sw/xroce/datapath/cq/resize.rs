@@ -27,6 +27,10 @@ impl WireCq {
     /// Moves the completions that wait to the start of `ring`, which is the queue's from then on; the
     /// old ring is freed when its mappings are gone. EINVAL when they do not fit. Process context; the
     /// caller sees to it that there is one move at a time.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the completions do not fit, and after an overrun.
     pub fn move_to(&self, ring: &Arc<RingMem>, entries: u32) -> Result {
         let mut progress = self.inner.lock().begin_move(entries)?;
         let old = loop {

@@ -173,6 +173,10 @@ pub(super) fn slot_at(slot: u32) -> usize {
 }
 
 /// Makes the ring of a user's queue.
+///
+/// # Errors
+///
+/// EINVAL when the size overflows; ENOMEM.
 pub fn new_ring(entries: u32) -> Result<Arc<RingMem>> {
     let size = (entries as usize)
         .checked_mul(abi::CQE_SIZE)

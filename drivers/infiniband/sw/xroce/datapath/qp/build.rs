@@ -83,6 +83,10 @@ impl Queues {
     }
 
     /// The queues of a kernel user. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn kernel(cap: &QpCap, has_rq: bool) -> Result<Self> {
         let sends = Arc::pin_init(
             KernelQueue::new(cap.max_send_wr, cap.max_send_sge),
@@ -139,6 +143,10 @@ pub struct Relations {
 
 impl WireQp {
     /// Makes a queue pair in the reset state. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
     pub fn new(
         id: Identity<'_>,
         queues: Queues,

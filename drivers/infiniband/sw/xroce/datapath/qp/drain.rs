@@ -85,6 +85,10 @@ impl WireQp {
 
     /// SQE to RTS: what was posted so far is flushed, what comes from now on is sent. EINVAL when the QP
     /// went to the error state meanwhile. Process context.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL when the QP went to the error state meanwhile.
     pub fn end_send_error(&self) -> Result {
         let resumed = self.send.lock().resume(self);
         if resumed.is_err() && self.set_error() {

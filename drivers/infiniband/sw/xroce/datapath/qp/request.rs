@@ -302,6 +302,11 @@ impl<H: Head> KernelQueue<H> {
     }
 
     /// Appends a request. Fails with ENOMEM when as many as the queue holds have not completed.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM when as many requests as the queue holds have not completed; EINVAL for a longer list
+    /// than it takes.
     pub fn post(&self, head: &H, list: &[Sge]) -> Result {
         let mut slots = self.slots.lock();
         if slots.filled.wrapping_sub(slots.retired) >= slots.capacity() {
@@ -367,6 +372,10 @@ impl<H: Head> KernelQueue<H> {
 }
 
 /// A vector of `count` default values.
+///
+/// # Errors
+///
+/// ENOMEM.
 pub fn filled<T: Default + Clone>(count: usize) -> Result<KVVec<T>> {
     let mut v = KVVec::with_capacity(count, GFP_ACCOUNT)?;
     v.extend_with(count, T::default(), GFP_ACCOUNT)?;

@@ -193,6 +193,10 @@ fn decode_list(
 }
 
 /// Atomics return 8 bytes, from an 8-byte aligned remote address; an atomic write brings as many.
+///
+/// # Errors
+///
+/// `LocLenErr` for another length than 8 bytes; `RemInvReqErr` for an address that is not aligned.
 pub fn check_length(head: &SendHead) -> Result<(), WcStatus> {
     if matches!(
         head.op,

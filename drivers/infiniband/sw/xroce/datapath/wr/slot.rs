@@ -56,6 +56,10 @@ pub(super) fn align(n: u32, to: u32) -> u32 {
 }
 
 /// Makes the memory of a ring. Process context.
+///
+/// # Errors
+///
+/// EINVAL when the size overflows; ENOMEM.
 pub fn new_ring(entries: u32, stride: u32) -> Result<Arc<RingMem>> {
     let size = (entries as usize)
         .checked_mul(stride as usize)
