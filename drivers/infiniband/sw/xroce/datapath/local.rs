@@ -236,7 +236,11 @@ impl SenderRun<'_> {
             })
         });
         // What is missing now is not what was missing before.
-        transfer.tries = if transfer.progress() == before { tries } else { 0 };
+        transfer.tries = if transfer.progress() == before {
+            tries
+        } else {
+            0
+        };
         step
     }
 
