@@ -142,7 +142,32 @@ static void creator_killed(void)
 	CHECK(targets() == 0);
 }
 
-/* Destroyed by name, a target is gone, whoever made it. */
+/*
+ * A process that only opened a target lets go of it, the maker is killed: the target
+ * still belongs to the domain.
+ */
+static void opener_lets_go(void)
+{
+	struct child maker = start(domain_file), opener = start(domain_file);
+	uint32_t qpn, srqn;
+	struct client c;
+
+	make_client(&c);
+	qpn = tell(&maker, make_target, c.qp->qp_num);
+	connect_client(&c, qpn);
+	srqn = tell(&opener, make_srq, 4);
+	CHECK(tell(&opener, open_view, qpn) == 0);
+	tell(&opener, destroy_target, 0);
+	CHECK(targets() == 1);
+	kill_child(&maker);
+	CHECK(targets() == 1);
+	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
+	tell(&opener, receive, 1);
+	close_child(&opener);
+	CHECK(targets() == 0);
+}
+
+/* Nobody else has the target open any more: whoever destroys it ends it. */
 static void destroyed_by_opener(void)
 {
 	struct child creator = start(domain_file), opener = start(domain_file);
@@ -368,6 +393,7 @@ static const struct check_case cases[] = {
 	{ "open_refused", open_refused },
 	{ "posts_and_opens_refused", posts_and_opens_refused },
 	{ "creator_killed", creator_killed },
+	{ "opener_lets_go", opener_lets_go },
 	{ "destroyed_by_opener", destroyed_by_opener },
 	{ "last_one_out", last_one_out },
 	{ "wrong_srq", wrong_srq },

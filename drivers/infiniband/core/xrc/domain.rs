@@ -7,7 +7,8 @@
 
 use crate::life::{
     Life,
-    Outcome, //
+    Outcome,
+    ViewEnd, //
 };
 use crate::rcv_qp::Registration;
 use crate::views::{
@@ -303,9 +304,13 @@ impl<T: Target> View<T> {
     /// Ends the view, and the target if that follows. Further calls do nothing. Process context.
     pub fn close(&self, cause: Close) {
         if self.open.xchg(0, Relaxed) != 0 {
-            self.domain.close_user(self.qpn, self.view, |life| {
-                life.close(cause == Close::Explicit)
-            });
+            let end = match (cause, self.is_first) {
+                (Close::Explicit, true) => ViewEnd::DestroyedFirst,
+                (Close::Explicit, false) => ViewEnd::DestroyedOther,
+                (Close::FileClosing, _) => ViewEnd::FileClosing,
+            };
+            self.domain
+                .close_user(self.qpn, self.view, |life| life.close(end));
         }
     }
 

@@ -7,8 +7,10 @@
 /// The life of one target: who has it open, who is registered for it, and whether somebody asked for
 /// its end.
 ///
-/// - An explicit destroy condemns it; a condemned target dies with its last view or registration,
-///   whichever goes later.
+/// - The explicit destroy of its first view, the one that it was made with, condemns it. A condemned
+///   target dies with its last view or registration, whichever goes later.
+/// - The explicit destroy of a view that only opened it condemns it if nobody else holds it then, as
+///   ib_core ends a shared queue pair with its last handle. Otherwise only the view goes.
 /// - A view that goes because its process does (exit, kill, device closed) condemns nothing: the
 ///   target stays, findable by its number, until it is condemned or its domain goes.
 /// - A registration holds it as a view does. A target that was made by number is condemned when its
@@ -21,6 +23,17 @@ pub struct Life {
     by_number: bool,
     condemned: bool,
     dead: bool,
+}
+
+/// How a view goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewEnd {
+    /// Its user destroyed the view that the target was made with.
+    DestroyedFirst,
+    /// Its user destroyed a view that only opened the target.
+    DestroyedOther,
+    /// Its process ended or closed the device, or the device is going.
+    FileClosing,
 }
 
 /// What follows from the end of a view or a registration.
@@ -66,10 +79,14 @@ impl Life {
         }
     }
 
-    /// One view less. `explicit`: its user destroyed it, rather than its process ending.
-    pub fn close(&mut self, explicit: bool) -> Outcome {
+    /// One view less.
+    pub fn close(&mut self, end: ViewEnd) -> Outcome {
         self.views = self.views.saturating_sub(1);
-        self.condemned |= explicit;
+        self.condemned |= match end {
+            ViewEnd::DestroyedFirst => true,
+            ViewEnd::DestroyedOther => !self.is_held(),
+            ViewEnd::FileClosing => false,
+        };
         self.look()
     }
 
@@ -107,8 +124,13 @@ impl Life {
         self.registrations
     }
 
+    /// Whether anybody has it open or is registered for it.
+    const fn is_held(&self) -> bool {
+        self.views != 0 || self.registrations != 0
+    }
+
     fn look(&mut self) -> Outcome {
-        if self.condemned && self.views == 0 && self.registrations == 0 {
+        if self.condemned && !self.is_held() {
             self.die()
         } else {
             Outcome::Lives

@@ -12,7 +12,8 @@ mod life;
 
 use life::{
     Life,
-    Outcome, //
+    Outcome,
+    ViewEnd, //
 };
 use std::collections::HashSet;
 
@@ -26,6 +27,8 @@ struct File {
     domain: bool,
     /// Handles of the target.
     views: u8,
+    /// One of them is the view that the target was made with.
+    first: bool,
     /// It is registered for the target.
     registered: bool,
     /// It exits, was killed or closes the device: its objects are being taken away, one by one, and
@@ -36,6 +39,7 @@ struct File {
 const FRESH: File = File {
     domain: false,
     views: 0,
+    first: false,
     registered: false,
     ending: false,
 };
@@ -55,7 +59,8 @@ struct State<const N: usize> {
     target: Option<Life>,
     /// How often somebody was told to end it.
     ends: u8,
-    /// Somebody destroyed it with a call, or it was made by number and had its last registration.
+    /// Somebody destroyed its first view with a call, or another when nothing else was left, or it
+    /// was made by number and had its last registration.
     destroyed: bool,
     by_number: bool,
 }
@@ -67,7 +72,10 @@ enum Step {
     Create,
     CreateByNumber,
     OpenTarget,
-    Destroy,
+    /// The view that the target was made with.
+    DestroyFirst,
+    /// Another.
+    DestroyOther,
     Register,
     Unregister,
     /// Exit, a signal, `ibv_close_device`.
@@ -78,13 +86,14 @@ enum Step {
     TakeAwayRegistration,
 }
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     Step::OpenDomain,
     Step::CloseDomain,
     Step::Create,
     Step::CreateByNumber,
     Step::OpenTarget,
-    Step::Destroy,
+    Step::DestroyFirst,
+    Step::DestroyOther,
     Step::Register,
     Step::Unregister,
     Step::End,
@@ -114,10 +123,10 @@ impl<const N: usize> State<N> {
         self.files.iter().filter(|f| f.domain).count()
     }
 
-    fn close_view(&mut self, i: usize, explicit: bool) {
+    fn close_view(&mut self, i: usize, end: ViewEnd) {
         self.files[i].views -= 1;
         if let Some(target) = &mut self.target {
-            if target.close(explicit) == Outcome::Dies {
+            if target.close(end) == Outcome::Dies {
                 self.ends += 1;
             }
         }
@@ -168,6 +177,7 @@ impl<const N: usize> State<N> {
                 assert!(target.open());
                 self.target = Some(target);
                 self.files[i].views = 1;
+                self.files[i].first = true;
             }
             Step::CreateByNumber if file.domain && self.target.is_none() => {
                 let mut target = Life::new_by_number();
@@ -195,13 +205,19 @@ impl<const N: usize> State<N> {
                 }
                 self.files[i].views += 1;
             }
-            Step::Destroy if file.views > 0 => {
+            Step::DestroyFirst if file.first => {
+                self.files[i].first = false;
                 self.destroyed = true;
-                self.close_view(i, true);
+                self.close_view(i, ViewEnd::DestroyedFirst);
+            }
+            Step::DestroyOther if file.views > u8::from(file.first) => {
+                // Of others, and of its own.
+                self.destroyed |= self.views() == 1 && self.registrations() == 0;
+                self.close_view(i, ViewEnd::DestroyedOther);
             }
             Step::End => self.files[i].ending = true,
             // The domain is busy as long as there is anything else.
-            Step::TakeAway if file.views > 0 => self.close_view(i, false),
+            Step::TakeAway if file.views > 0 => self.close_view(i, ViewEnd::FileClosing),
             Step::TakeAwayRegistration if file.registered => self.unregister(i),
             Step::TakeAway if !file.registered => {
                 // Somebody else comes in its place.
@@ -297,7 +313,36 @@ fn a_creator_may_come_back() {
         (0, Step::TakeAway),
         (0, Step::OpenDomain),
         (0, Step::OpenTarget),
-        (0, Step::Destroy),
+        (0, Step::DestroyOther),
+    ] {
+        assert_eq!(s.ends, 0);
+        s = s.step(i, step).expect("possible");
+        s.check();
+    }
+    assert_eq!(s.ends, 1);
+    assert_eq!(s.domain, Domain::Open);
+}
+
+/// A process that only opened the target lets go of it: the target outlives its maker all the same, if
+/// the maker does not destroy it.
+#[test]
+fn an_opener_condemns_nothing_that_others_hold() {
+    let mut s = State::<3>::START;
+    for (i, step) in [
+        (0, Step::OpenDomain),
+        (1, Step::OpenDomain),
+        (2, Step::OpenDomain),
+        (0, Step::Create),
+        (1, Step::OpenTarget),
+        (1, Step::DestroyOther),
+        (0, Step::End),
+        (0, Step::TakeAway),
+        (0, Step::TakeAway),
+        // The last handle of all, once more.
+        (2, Step::OpenTarget),
+        (1, Step::OpenTarget),
+        (1, Step::DestroyOther),
+        (2, Step::DestroyOther),
     ] {
         assert_eq!(s.ends, 0);
         s = s.step(i, step).expect("possible");
@@ -327,9 +372,13 @@ fn no_sequence_of_calls_ends_it_twice() {
         assert_eq!(registered, !dead);
         let more = registrations + u32::from(registered);
         walk(next, views, more, dead, depth - 1);
-        for explicit in [false, true] {
+        for end in [
+            ViewEnd::DestroyedFirst,
+            ViewEnd::DestroyedOther,
+            ViewEnd::FileClosing,
+        ] {
             let mut next = life;
-            let dies = next.close(explicit) == Outcome::Dies;
+            let dies = next.close(end) == Outcome::Dies;
             assert!(!(dies && dead), "{life:?}");
             assert!(!dies || views + registrations <= 1, "{life:?}");
             let less = views.saturating_sub(1);
