@@ -159,6 +159,7 @@ enum State {
 /// A SEND of 8 bytes, from the work request to its completion:
 ///
 /// ```
+/// use roce::number::Qpn;
 /// use roce::requester::{Requester, RequesterConfig, RequesterEnv, SendCompletion, SendWr, Wqe};
 /// use roce::status::{Fault, WcStatus};
 /// use roce::wire::Packet;
@@ -184,7 +185,7 @@ enum State {
 /// let mut env = Env::default();
 /// let mut requester = Requester::new(vec![Wqe::default(); 16]);
 /// requester.configure(&RequesterConfig {
-///     dest_qpn: 17,
+///     dest_qpn: Qpn::new(17),
 ///     pkey: 0xffff,
 ///     ..RequesterConfig::default()
 /// });

@@ -71,6 +71,7 @@ use self::nak::{
     Gap,
     Refused, //
 };
+use crate::number::Qpn;
 use crate::psn::Psn;
 use crate::status::WcStatus;
 use crate::wire::Syndrome;
@@ -127,6 +128,7 @@ enum Message {
 /// A SEND of 8 bytes arrives in a receive and is acknowledged:
 ///
 /// ```
+/// use roce::number::Qpn;
 /// use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, ResponderEnv};
 /// # use roce::responder::{AtomicOp, CompletionLost, Flush, QpEvent, RecvCompletion};
 /// # use roce::responder::{RemoteAccess, ScatterError};
@@ -183,7 +185,7 @@ enum Message {
 /// let mut env = Env::default();
 /// let mut responder = Responder::new(vec![Resource::default(); 4]);
 /// responder.configure(&ResponderConfig {
-///     dest_qpn: 3,
+///     dest_qpn: Qpn::new(3),
 ///     pkey: 0xffff,
 ///     ..ResponderConfig::default()
 /// });
@@ -345,7 +347,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// QP number of the requester that it is connected to.
-    pub fn dest_qpn(&self) -> u32 {
+    pub fn dest_qpn(&self) -> Qpn {
         self.config.dest_qpn
     }
 

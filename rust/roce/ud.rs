@@ -3,6 +3,7 @@
 //! Unreliable datagrams: one packet is one message, and the sequence number is the only state (IBTA
 //! 9.8.3).
 
+use crate::number::Qpn;
 use crate::opcode::{
     Opcode,
     Operation,
@@ -22,19 +23,13 @@ use crate::wire::{
 /// 10.2.5): so ordinary users cannot claim privileged ones.
 pub const QKEY_CONTROLLED: u32 = 0x8000_0000;
 
-/// The number of the general services QP.
-pub const GSI_QPN: u32 = 1;
-
-/// Destination QP number of multicast packets.
-pub const MULTICAST_QPN: u32 = 0x00ff_ffff;
-
 /// What the headers of a datagram say.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram {
     /// Number of the sending QP.
-    pub src_qpn: u32,
+    pub src_qpn: Qpn,
     /// Number of the receiving QP.
-    pub dest_qpn: u32,
+    pub dest_qpn: Qpn,
     /// Queue key, controlled bit already resolved (see [`effective_qkey`]).
     pub qkey: u32,
     /// Partition key.
@@ -108,7 +103,7 @@ pub enum UdError {
 #[derive(Clone, Copy, Debug)]
 pub struct UdMessage<'a> {
     /// Number of the sending QP.
-    pub src_qpn: u32,
+    pub src_qpn: Qpn,
     /// Immediate data as the verbs carry it.
     pub imm: Option<u32>,
     /// Raise an event even if only solicited ones are wanted.
@@ -154,8 +149,8 @@ mod tests {
 
     fn datagram(imm: Option<u32>) -> Vec<u8> {
         let (h, pad) = Datagram {
-            src_qpn: 0x12_3456,
-            dest_qpn: 1,
+            src_qpn: Qpn::new(0x12_3456),
+            dest_qpn: Qpn::GSI,
             qkey: 0x8001_0000,
             pkey: 0xffff,
             psn: Psn::new(5),
@@ -176,11 +171,11 @@ mod tests {
             let bytes = datagram(imm);
             let p = Packet::parse(&bytes).unwrap();
             let m = receive(&p, 0x8001_0000, 0xffff).unwrap();
-            assert_eq!(m.src_qpn, 0x12_3456);
+            assert_eq!(m.src_qpn, Qpn::new(0x12_3456));
             assert_eq!(m.imm, imm);
             assert!(m.solicited);
             assert_eq!(m.payload, b"hello");
-            assert_eq!(p.bth.dest_qpn, 1);
+            assert_eq!(p.bth.dest_qpn, Qpn::GSI);
             assert!(p.bth.mig_req);
         }
     }

@@ -3,6 +3,7 @@
 //! The parameters of a connection that a requester needs.
 
 use crate::mtu::Mtu;
+use crate::number::Qpn;
 use crate::opcode::Transport;
 use crate::psn::Psn;
 
@@ -42,7 +43,7 @@ pub struct RequesterConfig {
     /// Transport service.
     pub service: Service,
     /// QP number of the responder, 24 bits.
-    pub dest_qpn: u32,
+    pub dest_qpn: Qpn,
     /// Path MTU.
     pub mtu: Mtu,
     /// First sequence number.

@@ -3,6 +3,7 @@
 //! The parameters of a connection that a responder needs.
 
 use crate::mtu::Mtu;
+use crate::number::Qpn;
 use crate::opcode::Transport;
 use crate::psn::Psn;
 
@@ -69,7 +70,7 @@ pub struct ResponderConfig {
     /// Transport service.
     pub service: Service,
     /// QP number of the requester, 24 bits.
-    pub dest_qpn: u32,
+    pub dest_qpn: Qpn,
     /// Path MTU.
     pub mtu: Mtu,
     /// First sequence number expected.

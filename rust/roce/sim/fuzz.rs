@@ -8,6 +8,7 @@
 mod env;
 
 use roce::mtu::Mtu;
+use roce::number::Qpn;
 use roce::psn::Psn;
 use roce::requester::{
     self,
@@ -129,7 +130,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
             requester::Service::Uc,
             requester::Service::XrcIni,
         ][usize::from(kind)],
-        dest_qpn: input.u32(),
+        dest_qpn: Qpn::new(input.u32()),
         mtu,
         sq_psn: first_psn,
         pkey: 0xffff,
@@ -145,7 +146,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
             responder::Service::Uc,
             responder::Service::XrcTgt,
         ][usize::from(kind)],
-        dest_qpn: 1,
+        dest_qpn: Qpn::GSI,
         mtu,
         rq_psn: send_config.sq_psn,
         pkey: 0xffff,

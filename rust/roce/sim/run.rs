@@ -5,6 +5,7 @@
 mod verdict;
 
 use roce::mtu::Mtu;
+use roce::number::Qpn;
 use roce::psn::Psn;
 use roce::requester::{
     self,
@@ -184,7 +185,7 @@ impl Sim {
                 Mix::Uc => requester::Service::Uc,
                 Mix::Xrc => requester::Service::XrcIni,
             },
-            dest_qpn: 0x10 + side as u32,
+            dest_qpn: Qpn::new(0x10 + side as u32),
             mtu,
             sq_psn: psn[side],
             pkey: 0xffff,
@@ -200,7 +201,7 @@ impl Sim {
                 Mix::Uc => responder::Service::Uc,
                 Mix::Xrc => responder::Service::XrcTgt,
             },
-            dest_qpn: 0x10 + side as u32,
+            dest_qpn: Qpn::new(0x10 + side as u32),
             mtu,
             rq_psn: psn[1 - side],
             pkey: 0xffff,

@@ -15,6 +15,7 @@ use roce::mtu::{
     Mtu,
     MAX_MESSAGE, //
 };
+use roce::number::Qpn;
 use roce::opcode::Opcode;
 use roce::psn::Psn;
 use roce::ud::{
@@ -117,7 +118,7 @@ proptest! {
         prop_assert_eq!(AtomicAckEth::parse(&emitted(|h| ack.emit(h)).try_into().unwrap()), ack);
         let aeth = Aeth { syndrome: Syndrome::from_byte(x), msn: k & 0xff_ffff };
         prop_assert_eq!(Aeth::parse(&emitted(|h| aeth.emit(h)).try_into().unwrap()), aeth);
-        let deth = Deth { qkey: l, src_qpn: k & 0xff_ffff };
+        let deth = Deth { qkey: l, src_qpn: Qpn::new(k) };
         prop_assert_eq!(Deth::parse(&emitted(|h| deth.emit(h)).try_into().unwrap()), deth);
         let xrc = XrcEth { srqn: k & 0xff_ffff };
         prop_assert_eq!(XrcEth::parse(&emitted(|h| xrc.emit(h)).try_into().unwrap()), xrc);
@@ -136,7 +137,7 @@ proptest! {
             pkey: k as u16,
             fecn: y & 4 != 0,
             becn: y & 8 != 0,
-            dest_qpn: l & 0xff_ffff,
+            dest_qpn: Qpn::new(l),
             ack_req: y & 16 != 0,
             psn: Psn::new(k),
         };
@@ -146,8 +147,8 @@ proptest! {
     #[test]
     fn datagrams_round_trip(src: u32, qkey: u32, imm: Option<u32>, data in proptest::collection::vec(any::<u8>(), 0..100)) {
         let d = Datagram {
-            src_qpn: src & 0xff_ffff,
-            dest_qpn: 1,
+            src_qpn: Qpn::new(src),
+            dest_qpn: Qpn::GSI,
             qkey,
             pkey: 0xffff,
             psn: Psn::new(src),

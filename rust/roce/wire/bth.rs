@@ -3,6 +3,7 @@
 //! Base transport header (IBTA 9.2).
 
 use super::HeaderBuf;
+use crate::number::Qpn;
 use crate::psn::Psn;
 
 /// Bytes on the wire.
@@ -30,8 +31,8 @@ pub struct Bth {
     pub fecn: bool,
     /// Backward congestion notification.
     pub becn: bool,
-    /// Destination QP number, 24 bits.
-    pub dest_qpn: u32,
+    /// Destination QP number.
+    pub dest_qpn: Qpn,
     /// The sender wants an acknowledgement.
     pub ack_req: bool,
     /// Packet sequence number.
@@ -52,7 +53,7 @@ impl Bth {
             pkey: u16::from_be_bytes([pkey0, pkey1]),
             fecn: resv8 & 0x80 != 0,
             becn: resv8 & 0x40 != 0,
-            dest_qpn: u32::from_be_bytes([0, qp0, qp1, qp2]),
+            dest_qpn: Qpn::from_wire([qp0, qp1, qp2]),
             ack_req: ack & 0x80 != 0,
             psn: Psn::new(u32::from_be_bytes([0, psn0, psn1, psn2])),
         }
@@ -62,7 +63,7 @@ impl Bth {
     #[inline]
     pub fn emit(&self, out: &mut HeaderBuf) {
         let [pkey0, pkey1] = self.pkey.to_be_bytes();
-        let [_, qp0, qp1, qp2] = self.dest_qpn.to_be_bytes();
+        let [qp0, qp1, qp2] = self.dest_qpn.to_wire();
         let [_, psn0, psn1, psn2] = self.psn.get().to_be_bytes();
         let bit = |set: bool, bit: u8| if set { bit } else { 0 };
         out.put(&[
@@ -106,7 +107,7 @@ mod tests {
                 pkey: 0xfffe,
                 fecn: false,
                 becn: true,
-                dest_qpn: 0x12_3456,
+                dest_qpn: Qpn::new(0x12_3456),
                 ack_req: true,
                 psn: Psn::new(0xfe_dcba),
             }

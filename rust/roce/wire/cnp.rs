@@ -8,6 +8,7 @@ use super::{
     Bth,
     HeaderBuf, //
 };
+use crate::number::Qpn;
 use crate::psn::Psn;
 
 /// Its operation code.
@@ -24,8 +25,8 @@ pub const LEN: usize = bth::LEN + RESERVED;
 pub struct Cnp {
     /// Partition key.
     pub pkey: u16,
-    /// The queue pair that is to slow down, 24 bits.
-    pub dest_qpn: u32,
+    /// The queue pair that is to slow down.
+    pub dest_qpn: Qpn,
 }
 
 impl Cnp {
@@ -70,7 +71,7 @@ mod tests {
 
     const CNP: Cnp = Cnp {
         pkey: 0xffff,
-        dest_qpn: 0x12_3456,
+        dest_qpn: Qpn::new(0x12_3456),
     };
 
     #[test]

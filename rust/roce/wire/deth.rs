@@ -3,6 +3,7 @@
 //! Datagram extended transport header (IBTA 9.3.2).
 
 use super::HeaderBuf;
+use crate::number::Qpn;
 
 /// Bytes on the wire.
 pub const LEN: usize = 8;
@@ -12,8 +13,8 @@ pub const LEN: usize = 8;
 pub struct Deth {
     /// Queue key.
     pub qkey: u32,
-    /// Source QP number, 24 bits.
-    pub src_qpn: u32,
+    /// Source QP number.
+    pub src_qpn: Qpn,
 }
 
 impl Deth {
@@ -23,14 +24,14 @@ impl Deth {
         let [k0, k1, k2, k3, _, q0, q1, q2] = *b;
         Self {
             qkey: u32::from_be_bytes([k0, k1, k2, k3]),
-            src_qpn: u32::from_be_bytes([0, q0, q1, q2]),
+            src_qpn: Qpn::from_wire([q0, q1, q2]),
         }
     }
 
     /// To the wire.
     #[inline]
     pub fn emit(&self, out: &mut HeaderBuf) {
-        let [_, q0, q1, q2] = self.src_qpn.to_be_bytes();
+        let [q0, q1, q2] = self.src_qpn.to_wire();
         out.put(&self.qkey.to_be_bytes());
         out.put(&[0, q0, q1, q2]);
     }
@@ -44,7 +45,7 @@ mod tests {
     fn layout() {
         let h = Deth::parse(&[0x80, 1, 0, 0, 0xee, 0, 0, 1]);
         assert_eq!(h.qkey, 0x8001_0000);
-        assert_eq!(h.src_qpn, 1);
+        assert_eq!(h.src_qpn, Qpn::GSI);
         let mut out = HeaderBuf::new();
         h.emit(&mut out);
         assert_eq!(out.as_slice(), &[0x80, 1, 0, 0, 0, 0, 0, 1]);

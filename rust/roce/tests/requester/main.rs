@@ -12,6 +12,7 @@ mod responses;
 mod retries;
 
 use roce::mtu::Mtu;
+use roce::number::Qpn;
 use roce::psn::Psn;
 use roce::requester::{
     LocalError,
@@ -52,7 +53,7 @@ type Sent = (u8, u32, bool, Option<(u32, u32)>);
 fn config() -> RequesterConfig {
     RequesterConfig {
         service: Service::Rc,
-        dest_qpn: 0x99,
+        dest_qpn: Qpn::new(0x99),
         mtu: Mtu::M256,
         sq_psn: Psn::new(PSN),
         pkey: 0xffff,
@@ -115,7 +116,7 @@ impl Host {
             let len = t.payload.map_or(0, |p| p.len) as usize + usize::from(t.pad);
             bytes.resize(bytes.len() + len, 0);
             let p = Packet::parse(&bytes).unwrap();
-            assert_eq!(p.bth.dest_qpn, 0x99);
+            assert_eq!(p.bth.dest_qpn, Qpn::new(0x99));
             assert!(p.bth.mig_req);
             all.push((
                 p.bth.opcode,

@@ -11,6 +11,7 @@ mod services;
 mod wraps;
 
 use roce::mtu::Mtu;
+use roce::number::Qpn;
 use roce::psn::Psn;
 use roce::responder::{
     Access,
@@ -65,7 +66,7 @@ impl Peer {
         };
         p.responder.configure(&ResponderConfig {
             service,
-            dest_qpn: 0x99,
+            dest_qpn: Qpn::new(0x99),
             mtu: Mtu::M256,
             rq_psn: Psn::new(PSN),
             pkey: 0xffff,
@@ -113,7 +114,7 @@ impl Peer {
         all.iter()
             .map(|b| {
                 let p = Packet::parse(b).unwrap();
-                assert_eq!(p.bth.dest_qpn, 0x99);
+                assert_eq!(p.bth.dest_qpn, Qpn::new(0x99));
                 assert!(p.bth.mig_req);
                 assert!(p.xrceth.is_none());
                 Answer {

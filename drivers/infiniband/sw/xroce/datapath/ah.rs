@@ -32,7 +32,7 @@ impl Address {
     /// EINVAL without a RoCEv2 source.
     fn new(attr: &AhAttr) -> Result<Self> {
         let mut path = Path::default();
-        path.set(address(attr, 0, 0)?);
+        path.set(address(attr, Qpn::default(), Qpn::default())?);
         Ok(Address { path, attr: *attr })
     }
 }
@@ -78,11 +78,11 @@ impl WireAh {
     pub(crate) fn with_route<R>(
         &self,
         tunnel: &Tunnel,
-        flow: (u32, u32),
+        flow: (Qpn, Qpn),
         f: impl FnOnce(&mut Route) -> R,
     ) -> Result<R> {
         let mut address = self.address.lock();
-        let sport = address.attr.udp_source_port(flow.0, flow.1);
+        let sport = address.attr.udp_source_port(flow.0.get(), flow.1.get());
         let route = address.path.route(tunnel)?;
         route.set_source_port(sport);
         Ok(f(route))
@@ -105,7 +105,7 @@ pub(crate) fn with<R>(number: u32, pd: u64, f: impl FnOnce(&WireAh) -> R) -> Opt
 ///
 /// EINVAL without a RoCEv2 source, for a source and a destination of different families, and for
 /// the zero destination.
-pub fn address(attr: &AhAttr, local_qpn: u32, remote_qpn: u32) -> Result<Av> {
+pub fn address(attr: &AhAttr, local_qpn: Qpn, remote_qpn: Qpn) -> Result<Av> {
     let src = attr.src.ok_or(EINVAL)?;
     if src.kind != GidKind::Roce2 {
         return Err(EINVAL);
@@ -118,7 +118,7 @@ pub fn address(attr: &AhAttr, local_qpn: u32, remote_qpn: u32) -> Result<Av> {
     Ok(Av {
         src: GidAddr(src.raw),
         dst,
-        sport: attr.udp_source_port(local_qpn, remote_qpn),
+        sport: attr.udp_source_port(local_qpn.get(), remote_qpn.get()),
         tos: congestion::with_ecn(attr.traffic_class, congestion::NOT_ECT),
         sl: attr.sl,
         hop_limit: if attr.hop_limit == 0 {

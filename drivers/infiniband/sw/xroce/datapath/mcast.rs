@@ -16,15 +16,12 @@ pub const MAX_MEMBERS: usize = 1 << 12;
 /// Groups that can have members: each has one at least.
 pub const MAX_GROUPS: u32 = MAX_MEMBERS as u32;
 
-/// The number that packets to a group carry in place of a queue pair's.
-pub(crate) const QPN: u32 = 0x00ff_ffff;
-
 /// A queue pair in a group. Sorted by group, so that a packet finds its members together.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Member {
     ns: u64,
     group: [u8; 16],
-    qpn: u32,
+    qpn: Qpn,
 }
 
 impl Member {
@@ -153,7 +150,7 @@ pub fn leave(member: Member) -> Left {
 }
 
 /// Numbers of the queue pairs of a group. Any context.
-pub(crate) fn members(ns: NamespaceId, group: &GidAddr, out: &mut [u32; MAX_QPS]) -> usize {
+pub(crate) fn members(ns: NamespaceId, group: &GidAddr, out: &mut [Qpn; MAX_QPS]) -> usize {
     let Some(tables) = tables::get() else {
         return 0;
     };

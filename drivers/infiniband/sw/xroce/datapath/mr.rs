@@ -265,7 +265,7 @@ pub(crate) fn with_local<R>(
 pub(crate) fn with_remote<R>(
     rkey: u32,
     pd: u64,
-    qpn: u32,
+    qpn: Qpn,
     addr: u64,
     len: u64,
     needed: u32,

@@ -47,7 +47,7 @@ struct Bound {
     length: u64,
     rights: u32,
     /// The queue pair (type 2).
-    qpn: u32,
+    qpn: Qpn,
 }
 
 /// What changes in a window.
@@ -113,7 +113,7 @@ impl Bound {
 fn with_bound<R>(
     rkey: u32,
     pd: u64,
-    qpn: u32,
+    qpn: Qpn,
     f: impl FnOnce(&Bound) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
     let tables = tables::get().ok_or(Fault)?;
@@ -141,7 +141,7 @@ fn with_bound<R>(
 pub(crate) fn with<R>(
     rkey: u32,
     pd: u64,
-    qpn: u32,
+    qpn: Qpn,
     addr: u64,
     len: u64,
     needed: u32,
@@ -154,7 +154,7 @@ pub(crate) fn with<R>(
 }
 
 /// Address and length of all of a window, as it is addressed, if it may be used so.
-pub(crate) fn whole(rkey: u32, pd: u64, qpn: u32, needed: u32) -> Result<(u64, u64), Fault> {
+pub(crate) fn whole(rkey: u32, pd: u64, qpn: Qpn, needed: u32) -> Result<(u64, u64), Fault> {
     with_bound(rkey, pd, qpn, |bound| {
         let range = (bound.base, bound.length);
         bound.admits(range.0, range.1, needed).ok_or(Fault)?;

@@ -87,4 +87,7 @@ pub use rdma::{
     },
     work::Work, //
 };
-pub use roce::status::WcStatus;
+pub use roce::{
+    number::Qpn,
+    status::WcStatus, //
+};

@@ -55,7 +55,7 @@ pub(crate) const BACKLOG_BYTES: u32 = 8 << 20;
 #[pin_data]
 pub struct WireQp {
     /// Number in [`crate::tables::Tables::qps`]; for all but the GSI QP also the number on the wire.
-    pub qpn: u32,
+    pub qpn: Qpn,
     /// Type.
     pub kind: QpKind,
     /// The device it belongs to.
@@ -216,9 +216,9 @@ impl WireQp {
     }
 
     /// The number in packets: 1 for the GSI QP.
-    pub fn wire_qpn(&self) -> u32 {
+    pub fn wire_qpn(&self) -> Qpn {
         match self.kind {
-            QpKind::Gsi => 1,
+            QpKind::Gsi => Qpn::GSI,
             _ => self.qpn,
         }
     }
@@ -281,7 +281,7 @@ impl WireQp {
             pr_info!(
                 "{}: XRC target {:#08x} of domain {} is open nowhere: event {:?}\n",
                 self.device.name(),
-                self.qpn,
+                self.qpn.get(),
                 self.domain.unwrap_or(0),
                 kind
             );

@@ -10,10 +10,7 @@ use crate::{
     tx, //
 };
 use roce::opcode::Transport;
-use roce::ud::{
-    pkey_matches,
-    GSI_QPN, //
-};
+use roce::ud::pkey_matches;
 use roce::wire::{
     split_icrc,
     Cnp,
@@ -41,11 +38,11 @@ impl rdma::net::Receiver for Rx {
         };
         let dst = arrived.skb.dst();
         let known = match (arrived.dest_qpn, tables::get()) {
-            (mcast::QPN, _) => arrived.deliver_to_group(&dst),
+            (Qpn::MULTICAST, _) => arrived.deliver_to_group(&dst),
             // Only whole groups have group addresses.
             _ if dst.is_multicast() => None,
-            (GSI_QPN, _) => tables::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
-            (qpn, Some(tables)) => tables.qps.with(qpn, |qp| arrived.deliver(qp)),
+            (Qpn::GSI, _) => tables::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
+            (qpn, Some(tables)) => tables.qps.with(qpn.get(), |qp| arrived.deliver(qp)),
             (_, None) => None,
         };
         if known.is_none() {
@@ -62,7 +59,7 @@ impl rdma::net::Receiver for Rx {
 struct Arrived {
     ns: NamespaceId,
     skb: RxSkb,
-    dest_qpn: u32,
+    dest_qpn: Qpn,
     class: Class,
 }
 
@@ -111,7 +108,7 @@ impl Arrived {
 
     /// Hands a copy of the packet to every member of the group; `None` when there are none.
     fn deliver_to_group(mut self, group: &GidAddr) -> Option<()> {
-        let mut qpns = [0u32; mcast::MAX_QPS];
+        let mut qpns = [Qpn::default(); mcast::MAX_QPS];
         let count = mcast::members(self.ns, group, &mut qpns);
         let tables = tables::get()?;
         let qpns = qpns.get(..count).filter(|qpns| !qpns.is_empty())?;
@@ -119,7 +116,7 @@ impl Arrived {
             // A copy that there is no memory for is a lost datagram.
             if let Some(skb) = self.skb.share() {
                 let copy = Arrived { skb, ..self };
-                tables.qps.with(qpn, |qp| copy.deliver(qp));
+                tables.qps.with(qpn.get(), |qp| copy.deliver(qp));
             }
         }
         Some(())

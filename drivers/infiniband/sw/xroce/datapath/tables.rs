@@ -121,13 +121,13 @@ pub(crate) fn count_at(ns: NamespaceId, dst: &GidAddr, counter: Counter) {
 ///
 /// ENODEV before the module is loaded; EBUSY when the number is taken; ENOMEM.
 pub fn add_gsi(qp: Ref<WireQp>) -> Result {
-    tables()?.gsis.reserve_at(qp.qpn)?.publish(qp);
+    tables()?.gsis.reserve_at(qp.qpn.get())?.publish(qp);
     Ok(())
 }
 
 /// Takes a GSI QP out again. Process context.
 pub(crate) fn remove_gsi(qp: &WireQp) {
     if let Some(tables) = get() {
-        drop(tables.gsis.remove(qp.qpn));
+        drop(tables.gsis.remove(qp.qpn.get()));
     }
 }

@@ -137,7 +137,7 @@ pub(crate) fn notice(
     tunnel: &Tunnel,
     sender: &Sender,
     path: &mut Path,
-    dest_qpn: u32,
+    dest_qpn: Qpn,
 ) -> Option<TxSkb> {
     let cnp = Cnp {
         pkey: PKEY,

@@ -107,7 +107,7 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
     }
     let datagram = Datagram {
         src_qpn: qp.wire_qpn(),
-        dest_qpn: head.ud.remote_qpn & 0x00ff_ffff,
+        dest_qpn: head.ud.remote_qpn,
         qkey: effective_qkey(head.ud.remote_qkey, qp.qkey()),
         pkey: rx::PKEY,
         psn: Psn::new(io.next_datagram_psn()),
@@ -266,7 +266,7 @@ fn completion(status: WcStatus, length: u32, message: &UdMessage<'_>, skb: &RxSk
         opcode: wr::WC_RECV,
         byte_len: length,
         imm: message.imm.unwrap_or(0),
-        src_qp: message.src_qpn,
+        src_qp: message.src_qpn.get(),
         wc_flags: flags,
         solicited: message.solicited,
         smac: Some(skb.smac()),

@@ -117,7 +117,7 @@ pub(crate) fn send(qp: &WireQp, wr: &SendWr<'_, Xroce>) -> Result {
         let ud = wr.ud().ok_or(EINVAL)?;
         head.ud = UdPart {
             ah: ud.ah.data().number(),
-            remote_qpn: ud.remote_qpn,
+            remote_qpn: Qpn::new(ud.remote_qpn),
             remote_qkey: ud.remote_qkey,
         };
     }

@@ -92,7 +92,7 @@ pub(crate) fn create_tgt(
         let (target, view) = domain.open(asked.max_recv_wr, handle)?;
         let wire = target.wire;
         return Ok(CreatedQp {
-            qp_num: wire.qpn,
+            qp_num: wire.qpn.get(),
             tracked: false,
             data: QpData {
                 wire,
@@ -140,8 +140,8 @@ impl NewTarget {
         let wire_device = &device.data().wire;
         let charge = Charge::new(wire_device, Kind::Qp)?;
         let reservation = tables::tables()?.qps.reserve()?;
-        let qpn = reservation.id();
-        let views = xrc::Views::new(qpn)?;
+        let qpn = Qpn::new(reservation.id());
+        let views = xrc::Views::new(qpn.get())?;
         let wire = WireQp::new(
             Identity {
                 qpn,
@@ -165,7 +165,7 @@ impl NewTarget {
         // `rdma res` shows the target, as long as it lives, and none of its views.
         let shown = device.track_qp(
             QpType::XrcTgt,
-            qpn,
+            qpn.get(),
             QpData {
                 wire: wire.clone(),
                 view: None,

@@ -19,7 +19,7 @@ pub struct Completion {
     /// Immediate data (big-endian bits) or the invalidated key.
     pub imm: u32,
     /// Local QP number.
-    pub qp_num: u32,
+    pub qp_num: Qpn,
     /// UD: remote QP number; tag matching: data of the application.
     pub src_qp: u32,
     /// `wr::WC_*` flags.
@@ -50,7 +50,7 @@ impl Completion {
             vendor_err: self.vendor_err,
             byte_len: self.byte_len,
             imm: self.imm,
-            qp_num: self.qp_num,
+            qp_num: self.qp_num.get(),
             src_qp: self.src_qp,
             wc_flags: self.wc_flags,
             pkey_index: self.pkey_index,

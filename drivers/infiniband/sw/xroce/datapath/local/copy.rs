@@ -27,7 +27,7 @@ pub(super) enum End<'a> {
         /// Protection domain that the key must belong to.
         pd: u64,
         /// QP that is asked for the access.
-        qpn: u32,
+        qpn: Qpn,
         /// The key.
         rkey: u32,
         /// Address of the first byte.

@@ -12,14 +12,14 @@ use crate::tables;
 pub(super) fn find(side: &SendSide, qp: &WireQp) -> Option<Ref<WireQp>> {
     tables::get()?
         .qps
-        .get_if(side.dest_qpn, |peer| accepts(peer, side, qp))
+        .get_if(side.dest_qpn.get(), |peer| accepts(peer, side, qp))
 }
 
 /// The peer, as long as it is connected to `qp`: when its user has connected it to another since,
 /// it has forgotten what `qp` began.
 pub(super) fn partner(side: &SendSide, qp: &WireQp) -> Option<Ref<WireQp>> {
     let is_ours = |peer: &WireQp| peer.recv_connection.is_to(qp.qpn);
-    tables::get()?.qps.get_if(side.dest_qpn, is_ours)
+    tables::get()?.qps.get_if(side.dest_qpn.get(), is_ours)
 }
 
 /// Whether `peer` is connected to `qp`, by what it shows to everybody. Any context.

@@ -28,16 +28,16 @@ pub(super) fn is_sending(peer: &WireQp, qp: &WireQp) -> bool {
 /// False when there is a note of another QP, which must not be lost: any QP of the host may name
 /// `owner`.
 pub(super) fn note(owner: &WireQp, waiter: &WireQp) -> bool {
-    match owner.send_waiter.cmpxchg(0, waiter.qpn, Full) {
+    match owner.send_waiter.cmpxchg(0, waiter.qpn.get(), Full) {
         Ok(_) => true,
-        Err(other) => other == waiter.qpn,
+        Err(other) => other == waiter.qpn.get(),
     }
 }
 
 /// Leaves a note with `peer`: the send side of `qp` waits for its receive side.
 pub(super) fn wait_for(peer: &WireQp, qp: &WireQp) {
-    if let Err(other) = peer.local_waiter.cmpxchg(0, qp.qpn, Full) {
-        if other != qp.qpn {
+    if let Err(other) = peer.local_waiter.cmpxchg(0, qp.qpn.get(), Full) {
+        if other != qp.qpn.get() {
             // Any QP of the host may name this peer: another's note must not be lost for ours.
             qp.timer.start_in(RETRY_NS);
         }

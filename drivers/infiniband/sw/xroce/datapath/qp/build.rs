@@ -112,7 +112,7 @@ impl Queues {
 /// What never changes about a QP.
 pub struct Identity<'a> {
     /// Its number.
-    pub qpn: u32,
+    pub qpn: Qpn,
     /// Its type.
     pub kind: QpKind,
     /// Its device.
@@ -153,7 +153,7 @@ impl WireQp {
         relations: Relations,
         charge: Charge,
     ) -> Result<Ref<Self>> {
-        let cookie = u64::from(id.qpn);
+        let cookie = u64::from(id.qpn.get());
         let resources = match id.kind {
             QpKind::Rc | QpKind::XrcTgt => u32::from(limits::MAX_RD_ATOMIC),
             _ => 0,

@@ -45,9 +45,9 @@ impl Connection {
     }
 
     /// The direction is connected to queue pair `peer` from now on, along `av`.
-    pub(crate) fn set(&self, peer: u32, av: &Av) {
+    pub(crate) fn set(&self, peer: Qpn, av: &Av) {
         self.set_addresses(av);
-        self.peer.store(peer, Ordering::Relaxed);
+        self.peer.store(peer.get(), Ordering::Relaxed);
     }
 
     /// The connection, if there is one, goes along `av` from now on.
@@ -68,12 +68,12 @@ impl Connection {
     }
 
     /// Whether queue pair `qpn` of this host is the peer, wherever it is connected to itself.
-    pub(crate) fn is_to(&self, qpn: u32) -> bool {
-        self.peer.load(Ordering::Relaxed) == qpn
+    pub(crate) fn is_to(&self, qpn: Qpn) -> bool {
+        self.peer.load(Ordering::Relaxed) == qpn.get()
     }
 
     /// Whether queue pair `qpn` of this host, which is connected along `av`, is the peer.
-    pub(crate) fn joins(&self, qpn: u32, av: &Av) -> bool {
+    pub(crate) fn joins(&self, qpn: Qpn, av: &Av) -> bool {
         self.is_to(qpn) && self.carries(&av.src, &av.dst)
     }
 }

@@ -147,7 +147,7 @@ impl WireQp {
             tables::remove_gsi(self);
         }
         if let Some(tables) = tables::get() {
-            drop(tables.qps.remove(self.qpn));
+            drop(tables.qps.remove(self.qpn.get()));
         }
         for ring in [&self.rings.sq, &self.rings.rq].into_iter().flatten() {
             let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);

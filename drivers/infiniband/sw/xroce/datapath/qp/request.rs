@@ -183,7 +183,7 @@ pub struct UdPart {
     /// Number of the address handle.
     pub ah: u32,
     /// Remote QP number.
-    pub remote_qpn: u32,
+    pub remote_qpn: Qpn,
     /// Remote Q_Key; the QP's own is sent when the high bit is set.
     pub remote_qkey: u32,
 }

@@ -44,7 +44,7 @@ const FLUSH_BURST: u32 = 128;
 pub(crate) struct SendSide {
     pub(crate) requester: Requester<KVVec<Wqe>>,
     /// QP number of the peer.
-    pub(crate) dest_qpn: u32,
+    pub(crate) dest_qpn: Qpn,
     pub(crate) path: Path,
     /// When the peer is told that its answers met congestion.
     notifier: Notifier,
@@ -75,7 +75,7 @@ impl SendSide {
         let max_sge = max_sge as usize;
         Ok(SendSide {
             requester: Requester::new(filled(slots)?),
-            dest_qpn: 0,
+            dest_qpn: Qpn::default(),
             path: Path::default(),
             notifier: Notifier::default(),
             io: SendIo::new(queue, device, slots, max_sge, max_inline)?,

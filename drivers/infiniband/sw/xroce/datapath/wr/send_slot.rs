@@ -103,7 +103,7 @@ pub(crate) fn decode_send(
     if kind.is_datagram() {
         head.ud = UdPart {
             ah: u32_at(slot, at::AH),
-            remote_qpn: u32_at(slot, at::REMOTE_QPN),
+            remote_qpn: Qpn::new(u32_at(slot, at::REMOTE_QPN)),
             remote_qkey: u32_at(slot, at::REMOTE_QKEY),
         };
     } else {

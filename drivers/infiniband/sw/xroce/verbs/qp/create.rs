@@ -64,7 +64,7 @@ pub(crate) fn create(
     let wire_device = &device.data().wire;
     let charge = Charge::new(wire_device, Kind::Qp)?;
     let reservation = tables::tables()?.qps.reserve()?;
-    let qpn = reservation.id();
+    let qpn = Qpn::new(reservation.id());
     let is_user = udata.is_some();
     let (queues, mappings) = match udata {
         Some(udata) => user_queues(&plan, udata)?,
@@ -96,7 +96,7 @@ pub(crate) fn create(
     reservation.publish(wire.clone());
     init.cap = plan.cap;
     Ok(CreatedQp {
-        qp_num: wire.wire_qpn(),
+        qp_num: wire.wire_qpn().get(),
         tracked: true,
         data: QpData {
             wire,

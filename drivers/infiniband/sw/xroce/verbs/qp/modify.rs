@@ -33,9 +33,6 @@ use roce::responder::{
     ResponderConfig, //
 };
 
-/// Sequence, QP and SRQ numbers have 24 bits.
-const MASK_24: u32 = 0x00ff_ffff;
-
 /// Changes the attributes of `mask` and, with them, the state. EINVAL for a transition or a value that
 /// the verbs do not allow; then nothing has changed. Several processes that have an XRC target open
 /// come here one after the other.
@@ -110,14 +107,14 @@ fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
         || has(Mask::MIN_RNR_TIMER) && attr.min_rnr_timer > 31
         || has(Mask::MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_OFFERED_RD_ATOMIC
         || has(Mask::MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > MAX_RD_ATOMIC
-        || has(Mask::DEST_QPN) && attr.dest_qp_num > MASK_24
+        || has(Mask::DEST_QPN) && Qpn::checked(attr.dest_qp_num).is_none()
         || has(Mask::ACCESS_FLAGS) && attr.access & !supported != 0
         || has(Mask::ALT_PATH);
     if bad {
         return Err(EINVAL);
     }
     if has(Mask::AV) {
-        ah::address(&attr.ah, wire.qpn, attr.dest_qp_num)?;
+        ah::address(&attr.ah, wire.qpn, Qpn::new(attr.dest_qp_num))?;
         if attr.ah.port != PORT {
             return Err(EINVAL);
         }
@@ -152,10 +149,10 @@ fn merge(new: &mut QpAttr, attr: &QpAttr, mask: Mask) {
         DEST_QPN => dest_qp_num;
     }
     if mask.contains(Mask::RQ_PSN) {
-        new.rq_psn = attr.rq_psn & MASK_24;
+        new.rq_psn = attr.rq_psn & Psn::MASK;
     }
     if mask.contains(Mask::SQ_PSN) {
-        new.sq_psn = attr.sq_psn & MASK_24;
+        new.sq_psn = attr.sq_psn & Psn::MASK;
     }
 }
 
@@ -257,7 +254,7 @@ fn access_of(flags: u32) -> Access {
 }
 
 fn address(wire: &WireQp, attr: &QpAttr) -> Result<Av> {
-    let mut av = ah::address(&attr.ah, wire.qpn, attr.dest_qp_num)?;
+    let mut av = ah::address(&attr.ah, wire.qpn, Qpn::new(attr.dest_qp_num))?;
     // Who is slowed down by marks says so; an unreliable connection has no window.
     if wire.kind.is_reliable() {
         av.tos = congestion::with_ecn(av.tos, congestion::ECT0);
@@ -279,7 +276,7 @@ fn responder_config(wire: &WireQp, attr: &QpAttr) -> Result<ResponderConfig> {
             QpKind::XrcTgt => Kind::XrcTgt,
             _ => return Err(EINVAL),
         },
-        dest_qpn: attr.dest_qp_num,
+        dest_qpn: Qpn::new(attr.dest_qp_num),
         mtu: mtu(attr)?,
         rq_psn: Psn::new(attr.rq_psn),
         pkey: PKEY,
@@ -297,7 +294,7 @@ fn requester_config(wire: &WireQp, attr: &QpAttr) -> Result<RequesterConfig> {
             QpKind::XrcIni => Service::XrcIni,
             _ => return Err(EINVAL),
         },
-        dest_qpn: attr.dest_qp_num,
+        dest_qpn: Qpn::new(attr.dest_qp_num),
         mtu: mtu(attr)?,
         sq_psn: Psn::new(attr.sq_psn),
         pkey: PKEY,
