@@ -28,48 +28,57 @@ const __LOG_PREFIX: &[u8] = b"xroce\0";
 mod bindings;
 
 pub mod abi;
-pub mod ah;
-pub mod cq;
-pub mod device;
-pub mod dm;
-pub mod errno;
-pub mod events;
-pub mod gid;
-pub mod link;
-pub mod mr;
-pub mod mw;
-pub mod pd;
-pub mod pma;
-pub mod port;
-pub mod provider;
-pub mod qp;
-pub mod restrack;
-pub mod srq;
-pub mod stats;
-pub mod ucontext;
-pub mod uverbs;
-pub mod vector;
-pub mod wr;
-pub mod xrcd;
 
-mod irq;
-mod object;
-mod ops;
+mod services;
 mod threads;
+mod verbs;
 
-// The kernel services.
-pub mod crc;
-pub mod dim;
-pub mod gated;
-pub mod growth;
-pub mod mem;
-pub mod net;
-pub mod owner;
-pub mod percpu;
-pub mod process;
-pub mod random;
-pub mod rcu;
-pub mod ring;
-pub mod sync;
-pub mod timer;
-pub mod work;
+// Users of the crate name a module without its room.
+pub use services::{
+    crc,
+    dim,
+    errno,
+    gated,
+    growth,
+    mem,
+    net,
+    owner,
+    percpu,
+    process,
+    random,
+    rcu,
+    ring,
+    sync,
+    timer,
+    work, //
+};
+pub use verbs::{
+    ah,
+    cq,
+    device,
+    dm,
+    events,
+    gid,
+    link,
+    mr,
+    mw,
+    pd,
+    pma,
+    port,
+    provider,
+    qp,
+    restrack,
+    srq,
+    stats,
+    ucontext,
+    uverbs,
+    vector,
+    wr,
+    xrcd, //
+};
+
+use services::irq;
+use verbs::{
+    object,
+    ops, //
+};

@@ -188,7 +188,7 @@ static struct ib_qp *broken_qp(struct ib_pd *pd, struct ib_cq *cq)
 	return NULL;
 }
 
-/* More queues than an interrupt delivers events (BATCH of rust/rdma/vector.rs). */
+/* More queues than an interrupt delivers events (BATCH of rust/rdma/verbs/vector.rs). */
 #define CROWD 100
 
 static struct kprobe later_probe = { .symbol_name = "xrdma_vector_raise_later" };

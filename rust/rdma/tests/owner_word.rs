@@ -7,7 +7,7 @@
 //! the code of the module. The steps of `kick`, `lock` and `try_lock` are modelled here, with one
 //! atomic operation per step.
 
-#[path = "../owner/word.rs"]
+#[path = "../services/owner/word.rs"]
 #[expect(dead_code, reason = "the model does not need all of it")]
 mod word;
 

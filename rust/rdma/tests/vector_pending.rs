@@ -10,7 +10,7 @@
 //! `CqHandle::completion` and of `Vector::handle` are modelled here, with one atomic operation or
 //! critical section per step.
 
-#[path = "../vector/pending.rs"]
+#[path = "../verbs/vector/pending.rs"]
 mod pending;
 
 use pending::{
