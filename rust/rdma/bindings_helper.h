@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Input of bindgen for crate `rdma`. Only items of include/rdma,
- * include/uapi/rdma and rust/helpers become Rust items. Every other type comes
- * from the `kernel` crate's own bindings (see bindgen_parameters).
+ * include/uapi/rdma, rust/helpers and rust/rdma become Rust items. Every other
+ * type comes from the `kernel` crate's own bindings (see bindgen_parameters).
  */
 #include <rdma/ib_verbs.h>
 #include <rdma/ib_addr.h>
@@ -15,3 +15,5 @@
 #include <rdma/xroce-abi.h>
 
 #include "../helpers/helpers.h"
+#include "verbs/ib.h"
+#include "verbs/uverbs.h"

@@ -10,12 +10,15 @@
 //! - Services that crate `kernel` lacks: locks for softirq and interrupt context, tables read under
 //!   RCU, sk_buffs, UDP tunnel sockets, routes, timers, pinned user memory.
 //!
-//! The first half has one file for each verbs object, `ops/` with the functions that ib_core calls,
-//! and `uverbs/` for features that only processes need. In the second half, these are the best
-//! files to begin with: `rcu/` (tables and references), `owner.rs` (exclusive use without waiting),
-//! `ring.rs` (memory shared with a process), `mem/` (registered memory) and `net/`. `irq.rs`
-//! contains the interrupts that `vector.rs` uses. `work.rs` starts and stops all services. C
-//! helpers are in `rust/helpers`, one file for each kernel subsystem.
+//! The first half (`verbs/`) has one file for each verbs object, `ops/` with the functions that
+//! ib_core calls, and `uverbs/` for features that only processes need. In the second half
+//! (`services/`), these are the best files to begin with: `rcu/` (tables and references),
+//! `owner.rs` (exclusive use without waiting), `ring.rs` (memory shared with a process), `mem/`
+//! (registered memory) and `net/`. `irq.rs` contains the interrupts that `vector.rs` uses.
+//! `work.rs` starts and stops all services.
+//!
+//! Where a step needs C, its file stands beside the Rust half. One-line functions are in
+//! `rust/helpers`.
 //!
 //! All `unsafe` code of the module is in this crate. Everything that it exports is sound however
 //! safe code uses it: the crates above are compiled with `-Funsafe_code`.

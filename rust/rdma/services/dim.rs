@@ -3,7 +3,7 @@
 //! Adaptive moderation: how many completions an event of a completion queue should stand for under
 //! the present load.
 //!
-//! C header: `include/linux/dim.h`; the C half is `rust/helpers/dim.c`.
+//! C header: `include/linux/dim.h`; the C half is `dim.c`.
 //!
 //! ib_core does this for the queues of kernel users. For a process's queue less is known: not how
 //! many completions have been polled, but how many have come since the last event.

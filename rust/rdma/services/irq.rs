@@ -2,7 +2,7 @@
 
 //! Interrupts that are raised by software.
 //!
-//! C header: `include/linux/interrupt.h`; the C half is `rust/helpers/irq.c`.
+//! C header: `include/linux/interrupt.h`; the C half is `irq.c`.
 
 use core::{
     ffi::c_void,

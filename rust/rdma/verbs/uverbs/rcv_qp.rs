@@ -2,7 +2,7 @@
 
 //! XRC targets that processes know only by their number.
 //!
-//! The C half, `rust/helpers/uverbs.c`, contains the methods and their attributes.
+//! The C half, `verbs/uverbs.c`, contains the methods and their attributes.
 
 use crate::{
     bindings,

@@ -11,7 +11,7 @@
 #include <net/sock.h>
 
 #include "services.h"
-#include "tunnel.h"
+#include "services/net/tunnel.h"
 
 /*
  * Memory of packets that a sender has in the queues of the host, at most: five

@@ -11,7 +11,7 @@
 #include <net/dsfield.h>
 #include <net/ipv6.h>
 
-#include "process.h"
+#include "services/process.h"
 
 /*
  * The payload of a packet, all of it in one piece, in memory that nobody writes

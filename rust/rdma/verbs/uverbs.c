@@ -15,7 +15,7 @@
 #define UVERBS_MODULE_NAME xroce
 #include <rdma/uverbs_named_ioctl.h>
 
-#include "uverbs.h"
+#include "verbs/uverbs.h"
 
 static_assert(XROCE_ID_DRIVER_NS == UVERBS_ID_DRIVER_NS);
 

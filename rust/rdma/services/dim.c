@@ -6,7 +6,7 @@
 #include <linux/dim.h>
 #include <linux/slab.h>
 
-#include "ends.h"
+#include "services/ends.h"
 #include "services.h"
 
 struct xrdma_dim {

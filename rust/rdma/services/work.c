@@ -5,8 +5,8 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "ends.h"
-#include "process.h"
+#include "services/ends.h"
+#include "services/process.h"
 
 /**
  * struct xrdma_work - a function that is called in softirq, or in a thread

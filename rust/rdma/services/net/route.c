@@ -19,7 +19,7 @@
 #include <net/sock.h>
 
 #include "services.h"
-#include "tunnel.h"
+#include "services/net/tunnel.h"
 
 #define XRDMA_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))
 #define XRDMA_HEADERS6 (sizeof(struct ipv6hdr) + sizeof(struct udphdr))

@@ -19,7 +19,7 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "ends.h"
+#include "services/ends.h"
 #include "services.h"
 
 /**

@@ -11,7 +11,7 @@
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 
-#include "ends.h"
+#include "services/ends.h"
 
 static DEFINE_SPINLOCK(xrdma_ends_lock);
 

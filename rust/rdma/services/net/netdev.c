@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 #include <net/net_namespace.h>
 
-#include "ends.h"
+#include "services/ends.h"
 #include "services.h"
 
 /* dev_hold() is inline. */

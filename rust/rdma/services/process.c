@@ -8,7 +8,7 @@
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
-#include "process.h"
+#include "services/process.h"
 
 /*
  * Runs of a process that have a thread at a time: each may wait for memory for

@@ -7,7 +7,7 @@
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
 
-#include "ends.h"
+#include "services/ends.h"
 #include "services.h"
 
 struct xrdma_timer {

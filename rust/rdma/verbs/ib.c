@@ -24,8 +24,8 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 
-#include "ends.h"
-#include "ib.h"
+#include "services/ends.h"
+#include "verbs/ib.h"
 
 /**
  * struct xrdma_link - a registered link type

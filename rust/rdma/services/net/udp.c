@@ -15,7 +15,7 @@
 #include <net/udp_tunnel.h>
 
 #include "services.h"
-#include "tunnel.h"
+#include "services/net/tunnel.h"
 
 struct xrdma_pernet {
 	struct xrdma_tunnel *tunnel;
