@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# The cases of programs in C (selftests/bin), for tests in bash: list_cases, then
+# The cases of programs in C (rdma/SUBJECT/NAME.c), for tests in bash: list_cases, then
 # plan, then each case in turn. Sourced, after ktap.sh and net.sh.
 
 # list_cases PROGRAM...: a line "PATH CASE" in $cases for each case of each; all

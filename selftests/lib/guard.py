@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Memory that makes every task wait that touches it, userfaultfd(2); as bin/guard.h."""
+"""Memory that makes every task wait that touches it, userfaultfd(2); as libselftest/guard.h."""
 import ctypes
 import fcntl
 import mmap

@@ -11,9 +11,12 @@ import sys
 import time
 import traceback
 
-SLOW = int(os.environ.get('SELFTEST_SLOW', '1') or 1)
+from waiting import SLOW, deadline, wait_for     # noqa: F401  (part of this module's names)
+
 DEBUG = bool(os.environ.get('SELFTEST_DEBUG'))
 LONG = bool(os.environ.get('SELFTEST_LONG'))
+# The programs in C are there: BIN + name.
+BIN = os.environ.get('SELFTEST_BIN', '/usr/local/bin') + '/selftest-'
 _cases = []
 
 
@@ -46,23 +49,6 @@ def note(text):
     """Print a diagnostic line or several."""
     for line in str(text).rstrip().split('\n'):
         print('# ' + line)
-
-
-def deadline(seconds):
-    """A point in time, stretched on the debug kernel."""
-    return time.monotonic() + seconds * SLOW
-
-
-def wait_for(what, seconds, condition):
-    """Wait until condition() is true and return its value."""
-    end = deadline(seconds)
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise AssertionError('timeout: ' + what)
-        time.sleep(0.01)
 
 
 def expect(condition, text):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Processes that perform XRC operations as a test tells them (bin/puppet.c).
+"""Processes that perform XRC operations as a test tells them (rdma/xrc/puppet.c).
 
     with Stage() as stage:
         a = stage.puppet('x1')
@@ -15,7 +15,6 @@ left in `rdma res`.
 import collections
 import errno
 import functools
-import json
 import os
 import re
 import select
@@ -26,8 +25,9 @@ import time
 
 import ktap
 import net
+from net import resources
 
-PROGRAM = net.BIN + 'puppet'
+PROGRAM = ktap.BIN + 'puppet'
 
 LOCAL, WRITE, READ, ATOMIC = 1, 2, 4, 8
 ALL = LOCAL | WRITE | READ | ATOMIC
@@ -208,18 +208,8 @@ def add_case(name, fn, *args, debug=True):
 
 def targets(dev=None):
     """Numbers of the XRC targets that `rdma res` shows."""
-    return sorted(q['lqpn'] for q in _rdma('qp')
+    return sorted(q['lqpn'] for q in net.rdma('qp')
                   if q.get('type') == 'XRC_TGT' and dev in (None, q['ifname']))
-
-
-def resources():
-    """What `rdma res` counts, by device."""
-    return {d.pop('ifname'): {k: n for k, n in d.items() if k != 'ifindex'} for d in _rdma()}
-
-
-def _rdma(*what):
-    out = subprocess.run(['rdma', '-j', 'res', 'show', *what], stdout=subprocess.PIPE, check=True).stdout
-    return json.loads(out or '[]')
 
 
 def nothing_left(before):

@@ -8,7 +8,7 @@ A QP has 64 send and (RC) 64 receive slots with one SGE each; both ends count.
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../selftests/lib'))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../lib'))
 
 import kmem     # noqa: E402
 import verbs    # noqa: E402

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, '../../lib'))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 TOOLS = os.path.join(HERE, '../../../tools/bench')
 
 import ktap

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug
 # rdma link add and del, autoload, errors, and the port following its netdev.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 module=$(module_of "$TYPE")
 sys=/sys/class/infiniband/x1/ports/1

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=long
 # Network namespaces, in the shared and in the exclusive mode of the RDMA system.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 same_address_twice() {
 	# Two devices with the same addresses in different namespaces do not mix.
@@ -38,7 +38,7 @@ back() {
 	hosts_clean
 	until_true 10 rdma system set netns shared
 }
-lib=$(cd "$(dirname "$0")/../../lib" && pwd)
+lib=$(cd "$(dirname "$0")/../../../tools/lib" && pwd)
 
 plan 3
 hosts_up || die "no hosts"

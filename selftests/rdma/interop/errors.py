@@ -17,7 +17,8 @@ In these points rxe differs from IBTA and xroce (drivers/infiniband/sw/rxe in Li
 - Its plug-in in rdma-core posts no atomic operation whose address is not aligned."""
 import os
 import sys
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import failures
 import ktap

@@ -8,7 +8,8 @@ With segmentation offload of the link turned off, netem sees single packets; wit
 turned on, netem sees whole bursts. Both are tested."""
 import os
 import sys
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net

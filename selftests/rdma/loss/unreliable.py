@@ -6,7 +6,8 @@ arrive are complete and unchanged. Over UC, each message arrives at most once an
 order. A duplicate that the network makes of a datagram counts as a datagram."""
 import os
 import sys
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net

@@ -9,7 +9,8 @@ import gc
 import os
 import sys
 import tempfile
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net
@@ -130,9 +131,9 @@ def cq_life():
 
 @case
 def destroy_in_use():
-    """A process of its own asks libibverbs directly (see bin/inuse.c)."""
+    """A process of its own asks libibverbs directly (see inuse.c)."""
     import subprocess
-    done = subprocess.run([net.BIN + 'inuse', 'x1', '' if net.TYPE == 'rxe' else 'xrc'], capture_output=True, text=True)
+    done = subprocess.run([ktap.BIN + 'inuse', 'x1', '' if net.TYPE == 'rxe' else 'xrc'], capture_output=True, text=True)
     expect_eq(done.returncode, 0, done.stdout + done.stderr)
 
 

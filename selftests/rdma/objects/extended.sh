@@ -3,7 +3,7 @@
 # selftest: timeout=90 debug
 # The extended interfaces: calls that build work requests and read completions, and
 # their time stamps, within a device and on the wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

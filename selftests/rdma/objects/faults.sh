@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=only
-# Memory runs out at each allocation of each verb (selftests/bin/faults.c): the errno,
+# Memory runs out at each allocation of each verb (faults.c): the errno,
 # that nothing is left behind, and that the verb works afterwards. Needs a kernel with
 # fault injection.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 [ "$TYPE" = xroce ] || skip_all "the driver is xroce's"

@@ -3,7 +3,7 @@
 # selftest: timeout=90 debug=long
 # Handles of the wrong kind, of other contexts, of nothing and of destroyed objects, in
 # every command that has handles.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

@@ -4,7 +4,7 @@
 # Features for kernel users: fast registration, a key for all of memory, address handles
 # in atomic context (selftests/kmod/selftest_kmr.c); datagrams that fail, on a queue
 # pair of the test and on that of ib_mad (selftest_kud.c).
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 modules=/usr/local/lib/selftests

@@ -5,7 +5,7 @@
 # resized SRQs, multicast, a reset while requests wait for memory; within a device and on
 # the wire.
 # Memory that a process serves, on kernels with FUSE.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

@@ -3,7 +3,7 @@
 # selftest: timeout=180 debug
 # A process whose memory for on-demand paging never comes, and others beside it; within
 # a device and on the wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

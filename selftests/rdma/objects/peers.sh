@@ -3,7 +3,7 @@
 # selftest: timeout=90 debug=long
 # Peers that cannot be reached: the errno of the route, or of a neighbour that does not
 # answer.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

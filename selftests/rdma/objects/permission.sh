@@ -3,7 +3,7 @@
 # selftest: timeout=90 debug=long
 # Calls that need CAP_NET_RAW, commands after a change of credentials, and the limits of
 # a control group.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

@@ -3,7 +3,7 @@
 # selftest: timeout=90 debug
 # SQE: a failed send of UC or UD stops the send queue and nothing else, until
 # ibv_modify_qp brings it back; within a device and on the wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

@@ -3,7 +3,7 @@
 # selftest: timeout=180 debug
 # Edge cases of the verbs, through the library's own calls, within a device and on the
 # wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

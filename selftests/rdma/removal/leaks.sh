@@ -4,7 +4,7 @@
 # Safe Rust that misuses crate rdma, in a module of its own (selftests/kmod/safe.rs):
 # the errors that it gets, how runs of one process wait for each other, and that the
 # kernel does not call the module after its removal, whatever it leaked.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 module=/usr/local/lib/selftests/selftest_safe.ko

@@ -4,7 +4,7 @@
 # A device is removed while a program uses it, over RC or XRC: by name, with its net
 # device, with its namespace, with the module. Also a program that is killed while it
 # sends.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 busy=$SELFTEST_BIN/selftest-busy

@@ -3,7 +3,7 @@
 # selftest: timeout=480 debug
 # Garbage in the rings that user space shares with the kernel, written while the kernel
 # reads them; within a device and on the wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 [ "$TYPE" = xroce ] || skip_all "the rings are xroce's"

@@ -3,7 +3,7 @@
 # selftest: timeout=120 debug=long
 # Invalid slots and impossible indices in the rings of queue pairs and shared receive
 # queues, one by one: the effect on the queue, and on the other queues.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

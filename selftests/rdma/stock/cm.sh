@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=100 debug=long
 # The connection manager: rping and the other programs of rdmacm-utils.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 plan 7
 hosts_up || die "no hosts"

@@ -5,9 +5,9 @@
 # makes connections in both directions; a connection to a second process of the domain
 # asks this process to open the target QP by its number. preload/xrcfabric.c explains
 # what selftest-xrcfabric.so corrects; RC, in programs.sh, does not need it.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 command -v fi_pingpong >/dev/null || skip_all "libfabric is not installed"
 # XRC receives are shared: the datagram layer has to ask for that.

@@ -4,7 +4,7 @@
 # A kernel user: NVMe over RDMA, host and target in this namespace. The host registers
 # the memory that it reads and writes by work requests (FRWR). It invalidates the memory
 # itself or lets the responses of the target do so.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/nvme.sh"
 

@@ -3,9 +3,9 @@
 # selftest: timeout=500 debug=long
 # perftest with few iterations: every operation on every kind of queue pair, in all
 # sizes, and its other modes.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 # The multicast group 239.7.7.8 as perftest wants it. Its own default has the scope of
 # an interface, and Linux lets no such packet out, nor in.

@@ -3,9 +3,9 @@
 # selftest: timeout=240 debug=long
 # The pingpong programs of ibverbs-utils, polling and with events. Without --long, the
 # debug kernel runs only ibv_xsrq_pingpong.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 n=200
 [ -z "$SELFTEST_DEBUG" ] || n=20

@@ -3,9 +3,9 @@
 # selftest: timeout=480 debug=long
 # Unmodified programs: qperf, the rest of rdmacm-utils, libfabric, and four ranks
 # of Open MPI on two hosts. UCX is in ucx.sh.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

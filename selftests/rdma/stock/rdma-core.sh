@@ -5,7 +5,7 @@
 # devices and extended queue pairs; with --long, all of its tests. None may fail, and
 # those of rdma-core.list must be run and pass. The documentation says which tests are
 # skipped, and why.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 docs=/usr/share/doc/rdma-core/tests

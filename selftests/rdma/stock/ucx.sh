@@ -5,9 +5,9 @@
 # the layers on top of them, and io_demo, which connects through the connection manager
 # and checks the data. Debian's UCX 1.23 has no verbs transports; this one is Debian
 # 13's (tools/vm/packages.trixie).
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 
 ucx=/opt/trixie/usr
 [ -x $ucx/bin/ucx_perftest ] || skip_all "no UCX with verbs in /opt/trixie"

@@ -3,7 +3,7 @@
 # selftest: timeout=120 debug
 # Operations on a matching list that the library would not write, and garbage in
 # their ring.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 [ "$TYPE" = xroce ] || skip_all "only xroce matches tags"

@@ -3,7 +3,7 @@
 # selftest: timeout=180 debug=long
 # A matching list of 10^5 tags; many senders to one queue, within a device, on the wire,
 # and on a network that loses, duplicates and reorders packets.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 [ "$TYPE" = xroce ] || skip_all "only xroce matches tags"

@@ -3,7 +3,7 @@
 # selftest: timeout=180 debug=long
 # A short run of tools/tagged: ranks that exchange tagged messages as in MPI, matched by
 # the device and by software.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 [ "$TYPE" = xroce ] || skip_all "only xroce matches tags"

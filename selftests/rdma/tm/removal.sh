@@ -3,7 +3,7 @@
 # selftest: timeout=120 debug
 # A device is removed during tagged traffic: by name, with the module. Also a program
 # that is killed.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 [ "$TYPE" = xroce ] || skip_all "only xroce matches tags"

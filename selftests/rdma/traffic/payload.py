@@ -6,7 +6,8 @@ checked payloads: on the wire between two namespaces (IPv4 and IPv6), from a
 device to itself, and between two devices of one namespace."""
 import os
 import sys
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import huge
 import ktap

@@ -3,7 +3,7 @@
 # selftest: timeout=90 debug
 # Memory that is revoked during traffic, in every possible way; within a device and on
 # the wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

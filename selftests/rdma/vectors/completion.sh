@@ -3,7 +3,7 @@
 # selftest: timeout=300 debug
 # Completion vectors as a program sees them: which interrupt counts and on which CPU,
 # arming, channels, moderation, errors; and the device is removed at the same time.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

@@ -4,9 +4,9 @@
 # Completion vectors as the administrator sees them: names and counts in
 # /proc/interrupts, affinity, CPU hotplug, the module parameter, and that they are
 # removed with the device.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
-. "$(dirname "$0")/../../lib/duo.sh"
+. "$(dirname "$0")/../../../tools/lib/duo.sh"
 . "$(dirname "$0")/../../lib/irq.sh"
 
 [ "$TYPE" = xroce ] || skip_all "other types have no vectors"

@@ -6,7 +6,7 @@
 # numbers its queues in the order of their creation, the admin queue first, and each
 # queue uses the vector with its number. Requests from a CPU must raise the interrupts
 # of these vectors and of no others.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/irq.sh"
 . "$(dirname "$0")/../../lib/nvme.sh"

@@ -10,7 +10,8 @@ dissector has to read the same in all packets and must not complain (lib/tshark.
 which lists what tshark does not know, mainly the headers and ICRC of XRC)."""
 import os
 import sys
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net

@@ -6,7 +6,8 @@ or not permitted is dropped silently, and the next one arrives complete (IBTA 9.
 9.9.3). An error of the receiver's own buffers ends the queue pair."""
 import os
 import sys
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net

@@ -19,7 +19,8 @@ import random
 import sys
 import tempfile
 import time
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import kmem
 import ktap
@@ -27,7 +28,8 @@ import net
 import puppet
 import raw
 from ktap import expect, expect_eq
-from puppet import ALL, OPS, Died, Stage, connect, message, nothing_left, resources, targets
+from net import resources
+from puppet import ALL, OPS, Died, Stage, connect, message, nothing_left, targets
 
 PROCESSES = 10
 DOMAINS = 3

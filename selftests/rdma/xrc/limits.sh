@@ -4,7 +4,7 @@
 # Creates as many objects as possible, mainly those of XRC, and counts them. The large
 # numbers are tested only with --long, and on the stock kernel: they take minutes and a
 # guest with 3 GiB.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 limits=$SELFTEST_BIN/selftest-limits

@@ -3,7 +3,7 @@
 # selftest: timeout=180 debug xrc
 # XRC between processes: creators that are killed, processes that come later, wrong
 # SRQs, a small mesh; within a host and on the wire.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

@@ -3,7 +3,7 @@
 # selftest: timeout=180 debug xrc
 # XRC receive QPs by number: which processes keep them alive, which get their events,
 # what is refused; and a device that is removed while a process is registered.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
 

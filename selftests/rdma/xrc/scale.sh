@@ -4,7 +4,7 @@
 # The measurement of tools/bench/scale with few connections: everything is created,
 # counted and ended by kill -9, and nothing is left; the reported amounts of memory are
 # plausible.
-. "$(dirname "$0")/../../lib/net.sh"
+. "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
 bench=$(dirname "$0")/../../../tools/bench/scale

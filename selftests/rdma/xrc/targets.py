@@ -9,13 +9,14 @@ import re
 import subprocess
 import sys
 import time
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../lib'))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net
 from ktap import expect, expect_eq
 from puppet import (ALL, EBUSY, EINVAL, ERR, INIT, OPS, PATIENT, RESET, RTR, RTS, SUCCESS, add_case, connect,
-                    message, send, targets, unanswered, _rdma)
+                    message, send, targets, unanswered)
 
 BURST = 24
 
@@ -101,7 +102,7 @@ def shown(stage):
     srqn, = b('srq', 0, 0, 0, 0, 16)
 
     def lines():
-        return [(q['lqpn'], q['state'], q.get('rqpn', 0)) for q in _rdma('qp') if q['type'] == 'XRC_TGT']
+        return [(q['lqpn'], q['state'], q.get('rqpn', 0)) for q in net.rdma('qp') if q['type'] == 'XRC_TGT']
     qpn, = a('tgt', 0, 0, 0)
     expect_eq(lines(), [(qpn, 'RESET', 0)], 'shown')
     a('unqp', 0)

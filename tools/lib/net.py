@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Hosts and links for the tests in Python; the work is done by net.sh."""
+"""Hosts and links for programs in Python; the work is done by net.sh."""
 import ipaddress
+import json
 import os
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TYPE = os.environ.get('TYPE', 'xroce')
-BIN = os.environ.get('SELFTEST_BIN', '/usr/local/bin') + '/selftest-'
 
 
 def sh(command, check=True, host=None):
@@ -89,3 +89,14 @@ def counters(dev):
         except (OSError, ValueError):
             pass
     return out
+
+
+def rdma(*what):
+    """What `rdma resource show` says, of all devices if nothing is named."""
+    out = subprocess.run(['rdma', '-j', 'res', 'show', *what], stdout=subprocess.PIPE, check=True).stdout
+    return json.loads(out or '[]')
+
+
+def resources():
+    """What `rdma resource` counts, by device."""
+    return {d.pop('ifname'): {k: n for k, n in d.items() if k != 'ifindex'} for d in rdma()}

@@ -11,7 +11,7 @@ import os
 import re
 import time
 
-import ktap
+from waiting import deadline
 
 PAGE = 4096
 # Seconds for which memory.stat may be out of date.
@@ -98,7 +98,7 @@ class Group:
         """
         _refresh()
         last, since = self.charged(), time.monotonic()
-        end = ktap.deadline(60)
+        end = deadline(60)
         while time.monotonic() - since < STALE and time.monotonic() < end:
             time.sleep(0.1)
             now = self.charged()
@@ -108,7 +108,7 @@ class Group:
 
     def falls_to(self, limit, seconds):
         """Waits until settled() is no more than limit bytes, for so long at most, and returns it."""
-        end = ktap.deadline(seconds)
+        end = deadline(seconds)
         while (now := self.settled()) > limit and time.monotonic() < end:
             pass
         return now

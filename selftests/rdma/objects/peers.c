@@ -10,7 +10,7 @@
  * interface, IPv4 treats an address without a route as that of a neighbour
  * (ip_route_output_key_hash_rcu()), whatever the routes say; IPv6 does not.
  *
- * The device is on e1 in namespace h1, as set up by lib/net.sh. See devices.h for the
+ * The device is on e1 in namespace h1, as set up by tools/lib/net.sh. See devices.h for the
  * arguments.
  */
 #define _GNU_SOURCE

@@ -26,8 +26,8 @@ from pyverbs.srq import SRQ, SrqInitAttrEx
 from pyverbs.wr import SGE, RecvWR, SendWR
 from pyverbs.xrcd import XRCD, XRCDInitAttr
 
-import ktap
 import net
+from waiting import SLOW, deadline
 
 LOCAL = int(ACC.IBV_ACCESS_LOCAL_WRITE)
 ALL = LOCAL | int(ACC.IBV_ACCESS_REMOTE_WRITE) | int(ACC.IBV_ACCESS_REMOTE_READ) | \
@@ -96,7 +96,7 @@ class Node:
     def events(self, seconds=0):
         """The asynchronous events that are there or come within seconds."""
         got = []
-        wait = seconds * ktap.SLOW
+        wait = seconds * SLOW
         while select.select([self.async_fd], [], [], wait if not got else 0.05)[0]:
             event = self.ctx.get_async_event()
             got.append(int(event.event_type))
@@ -137,7 +137,7 @@ def sge(mr, length=None, offset=0):
 
 def poll(cq, count=1, seconds=20):
     """Exactly count completions of a CQ."""
-    end = ktap.deadline(seconds)
+    end = deadline(seconds)
     got = []
     while len(got) < count:
         n, wcs = cq.poll(count - len(got))
@@ -160,7 +160,8 @@ def ok(wcs):
 def nothing(cq, what='completion'):
     """Fail if the CQ holds anything."""
     n, wcs = cq.poll(1)
-    ktap.expect(n == 0, f'unexpected {what}: {wcs}')
+    if n != 0:
+        raise AssertionError(f'unexpected {what}: {wcs}')
 
 
 def attributes(me, peer, dest_qpn, mtu=None, access=ALL, psn=0, peer_psn=0, timeout=PATIENT,

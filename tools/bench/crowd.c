@@ -2,7 +2,7 @@
 /*
  * One of many processes that have many connections, for tools/bench/scale.
  *
- *   crowd DEVICE GID-INDEX NODES DEPTH
+ *   bench-crowd DEVICE GID-INDEX NODES DEPTH
  *
  * A node is the device opened once, with a PD and a CQ, that is, everything that a
  * process of its own would have in the kernel. The program prints "ok" once the nodes

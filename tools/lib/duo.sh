@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# Runs a stock program's server on host h1 and its client on h2. Sourced after net.sh
-# and ktap.sh, after hosts_up.
+# Runs a stock program's server on host h1 and its client on h2. Sourced after net.sh,
+# after hosts_up.
 
 # rping that ends even if it misses its own end.
 rping=$(realpath "${BASH_SOURCE[0]%/*}")/rping

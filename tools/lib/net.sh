@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# Hosts, links and waiting, for the tests in bash and (through net.py) Python. Sourced.
+# Hosts, links and waiting, for programs in bash and (through net.py) Python. Sourced.
 # A "host" is a network namespace h1 or h2. The hosts are joined by a veth pair e1 - e2
 # with addresses 10.7.0.N/24 and fd07::N/64, and have RDMA devices x1 and x2 of the type
 # in TYPE.
