@@ -23,6 +23,8 @@ PAIRS = 64
 class End:
     """What verbs.attributes() wants to know of an end."""
     ah_attr = verbs.Node.ah_attr
+    # Of its paths.
+    sl = traffic_class = flow_label = 0
 
     def __init__(self, dev, index):
         self.ctx = Context(name=dev)
