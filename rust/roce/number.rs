@@ -110,6 +110,17 @@ impl Qpn {
     pub const MULTICAST: Self = Self(Self::MASK);
 }
 
+number! {
+    /// The number of a shared receive queue, as requests of XRC name it. As [`Qpn`] otherwise.
+    ///
+    /// ```compile_fail,E0308
+    /// use roce::number::{Qpn, Srqn};
+    ///
+    /// let srqn: Srqn = Qpn::GSI;
+    /// ```
+    pub struct Srqn;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +131,9 @@ mod tests {
         assert_eq!(Qpn::checked(0x100_0000), None);
         assert_eq!(Qpn::checked(0xff_ffff), Some(Qpn::MULTICAST));
         assert_eq!(Qpn::checked(0), Some(Qpn::default()));
+        assert_eq!(Srqn::new(0xff12_3456).get(), 0x12_3456);
+        assert_eq!(Srqn::checked(0x100_0000), None);
+        assert_eq!(Srqn::checked(0xff_ffff), Some(Srqn::new(0xff_ffff)));
     }
 
     #[test]

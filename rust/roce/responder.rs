@@ -71,7 +71,10 @@ use self::nak::{
     Gap,
     Refused, //
 };
-use crate::number::Qpn;
+use crate::number::{
+    Qpn,
+    Srqn, //
+};
 use crate::psn::Psn;
 use crate::status::WcStatus;
 use crate::wire::Syndrome;
@@ -110,14 +113,14 @@ enum Message {
     /// Between messages.
     None,
     /// A SEND; so many bytes have come.
-    Send { received: u32, srqn: Option<u32> },
+    Send { received: u32, srqn: Option<Srqn> },
     /// A WRITE.
     Write {
         received: u32,
         total: u32,
         va: u64,
         rkey: u32,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
     },
 }
 
@@ -128,7 +131,7 @@ enum Message {
 /// A SEND of 8 bytes arrives in a receive and is acknowledged:
 ///
 /// ```
-/// use roce::number::Qpn;
+/// use roce::number::{Qpn, Srqn};
 /// use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, ResponderEnv};
 /// # use roce::responder::{AtomicOp, CompletionLost, Flush, QpEvent, RecvCompletion};
 /// # use roce::responder::{RemoteAccess, ScatterError};
@@ -142,7 +145,7 @@ enum Message {
 /// }
 ///
 /// impl ResponderEnv for Env {
-///     fn take_receive(&mut self, _srqn: Option<u32>) -> Result<(), ReceiveError> {
+///     fn take_receive(&mut self, _srqn: Option<Srqn>) -> Result<(), ReceiveError> {
 ///         Ok(()) // One is always posted.
 ///     }
 ///     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
@@ -157,7 +160,7 @@ enum Message {
 /// #   fn can_complete(&mut self) -> bool {
 /// #       true
 /// #   }
-/// #   fn check_xrc(&mut self, _: u32) -> Result<(), ReceiveError> {
+/// #   fn check_xrc(&mut self, _: Srqn) -> Result<(), ReceiveError> {
 /// #       Ok(())
 /// #   }
 /// #   fn complete_receive(&mut self, _: &RecvCompletion) -> Result<(), CompletionLost> {
@@ -166,13 +169,13 @@ enum Message {
 /// #   fn check_remote(&mut self, _: &RemoteAccess) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
-/// #   fn remote_write(&mut self, _: Option<u32>, _: u32, _: u64, _: &[u8]) -> Result<(), Fault> {
+/// #   fn remote_write(&mut self, _: Option<Srqn>, _: u32, _: u64, _: &[u8]) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
-/// #   fn atomic(&mut self, _: Option<u32>, _: u32, _: u64, _: AtomicOp) -> Result<u64, Fault> {
+/// #   fn atomic(&mut self, _: Option<Srqn>, _: u32, _: u64, _: AtomicOp) -> Result<u64, Fault> {
 /// #       Ok(0)
 /// #   }
-/// #   fn flush(&mut self, _: Option<u32>, _: &Flush) -> Result<(), Fault> {
+/// #   fn flush(&mut self, _: Option<Srqn>, _: &Flush) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
 /// #   fn invalidate(&mut self, _: u32) -> Result<(), Fault> {
@@ -210,7 +213,7 @@ pub struct Responder<R> {
     msn: u32,
     message: Message,
     /// There is a current receive, of this SRQ.
-    receive: Option<Option<u32>>,
+    receive: Option<Option<Srqn>>,
     /// Whether the gap before the expected number was reported.
     gap: Gap,
     /// An ACK for everything before this number is due. What comes before it is
@@ -393,7 +396,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Makes sure that there is a current receive of the right queue.
     fn take_receive<E: ResponderEnv>(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         env: &mut E,
     ) -> Result<(), Refused> {
         match self.receive {
@@ -427,7 +430,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// XRC: the SRQ number of a request that takes no receive.
     fn check_srqn<E: ResponderEnv>(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         env: &mut E,
     ) -> Result<(), Refused> {
         match srqn {
@@ -440,7 +443,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     fn check_range<E: ResponderEnv>(
         &self,
         kind: AccessKind,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         len: u32,

@@ -3,17 +3,9 @@
 //! XRC addressing (IBTA annex A14): which shared receive queue a request names, and whether the
 //! request may use it.
 
+use crate::number::Srqn;
 use crate::responder::ReceiveError;
 use crate::wire::Packet;
-
-/// SRQ numbers have 24 bits.
-pub const SRQN_MASK: u32 = 0x00ff_ffff;
-
-/// Whether `srqn` can be the number of a shared receive queue.
-#[inline]
-pub const fn is_srqn(srqn: u32) -> bool {
-    srqn & !SRQN_MASK == 0
-}
 
 /// What a responder finds under an SRQ number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,20 +33,13 @@ pub const fn check_domain(found: Found, own_domain: u64) -> Result<(), ReceiveEr
 
 /// The SRQ number of a request; `None` for a transport without one.
 #[inline]
-pub(crate) fn srqn_of(packet: &Packet<'_>) -> Option<u32> {
+pub(crate) fn srqn_of(packet: &Packet<'_>) -> Option<Srqn> {
     packet.xrceth.map(|h| h.srqn)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers() {
-        assert!(is_srqn(0));
-        assert!(is_srqn(0xff_ffff));
-        assert!(!is_srqn(0x100_0000));
-    }
 
     #[test]
     fn domains() {

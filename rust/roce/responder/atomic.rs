@@ -13,6 +13,7 @@ use super::{
     Responder,
     ResponderEnv, //
 };
+use crate::number::Srqn;
 use crate::opcode::{
     Family,
     Operation, //
@@ -142,7 +143,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Executes; returns what the memory held.
     pub(super) fn do_atomic<E: ResponderEnv>(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         request: &Request,
         env: &mut E,
     ) -> Result<u64, Refused> {

@@ -2,6 +2,7 @@
 
 //! The environment of a responder: what it requests from its caller.
 
+use crate::number::Srqn;
 use crate::status::{
     Fault,
     WcStatus, //
@@ -86,7 +87,7 @@ pub struct RemoteAccess {
     /// What for.
     pub kind: AccessKind,
     /// XRC: the shared receive queue whose protection domain counts.
-    pub srqn: Option<u32>,
+    pub srqn: Option<Srqn>,
 }
 
 /// An operation on 8 aligned bytes.
@@ -159,7 +160,7 @@ pub trait ResponderEnv {
     /// # Errors
     ///
     /// Why there is no receive: each variant of [`ReceiveError`] has an answer of its own.
-    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError>;
+    fn take_receive(&mut self, srqn: Option<Srqn>) -> Result<(), ReceiveError>;
 
     /// Whether the completion of the current receive can be posted: a message for a receive that was
     /// kept is refused before its data are placed, however often it is sent again.
@@ -171,7 +172,7 @@ pub trait ResponderEnv {
     /// # Errors
     ///
     /// [`ReceiveError::InvalidSrq`] or [`ReceiveError::WrongDomain`]; the request is refused.
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError>;
+    fn check_xrc(&mut self, srqn: Srqn) -> Result<(), ReceiveError>;
 
     /// Places `data` at byte `offset` of the current receive.
     ///
@@ -204,7 +205,7 @@ pub trait ResponderEnv {
     /// [`Fault`] when the key does not admit it; the request is refused.
     fn remote_write(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         data: &[u8],
@@ -216,8 +217,13 @@ pub trait ResponderEnv {
     /// # Errors
     ///
     /// [`Fault`] when the key does not admit it; the request is refused.
-    fn atomic(&mut self, srqn: Option<u32>, rkey: u32, va: u64, op: AtomicOp)
-        -> Result<u64, Fault>;
+    fn atomic(
+        &mut self,
+        srqn: Option<Srqn>,
+        rkey: u32,
+        va: u64,
+        op: AtomicOp,
+    ) -> Result<u64, Fault>;
 
     /// Checks and executes a FLUSH.
     ///
@@ -225,7 +231,7 @@ pub trait ResponderEnv {
     ///
     /// [`Fault`] when the key does not admit it, or the data cannot be flushed; the request is
     /// refused.
-    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), Fault>;
+    fn flush(&mut self, srqn: Option<Srqn>, flush: &Flush) -> Result<(), Fault>;
 
     /// Invalidates a key of ours on behalf of the remote side.
     ///

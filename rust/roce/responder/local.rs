@@ -19,6 +19,7 @@ use super::{
     State, //
 };
 use crate::mtu::MAX_MESSAGE;
+use crate::number::Srqn;
 use crate::requester::{
     LocalError,
     LocalMessage,
@@ -224,7 +225,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Checks and executes an atomic or a FLUSH; returns what the memory held.
     fn execute_local<E: ResponderEnv>(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         request: &Request,
         env: &mut E,
     ) -> Result<u64, Refused> {

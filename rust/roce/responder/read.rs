@@ -14,6 +14,7 @@ use super::{
     State, //
 };
 use crate::mtu::MAX_MESSAGE;
+use crate::number::Srqn;
 use crate::opcode::{
     Operation,
     Position, //
@@ -37,7 +38,7 @@ pub struct RemoteSlice {
     /// Bytes; not 0.
     pub len: u32,
     /// XRC: the shared receive queue whose protection domain counts.
-    pub srqn: Option<u32>,
+    pub srqn: Option<Srqn>,
 }
 
 /// A packet for the requester: headers, payload, pad bytes, and the invariant

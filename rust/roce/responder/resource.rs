@@ -7,6 +7,7 @@ use core::ops::DerefMut;
 
 use super::Responder;
 use crate::mtu::Mtu;
+use crate::number::Srqn;
 use crate::opcode::Operation;
 use crate::psn::Psn;
 use crate::wire::Reth;
@@ -23,7 +24,7 @@ pub struct Resource {
     pub(super) va: u64,
     pub(super) rkey: u32,
     pub(super) len: u32,
-    pub(super) srqn: Option<u32>,
+    pub(super) srqn: Option<Srqn>,
     /// Message sequence number of the response.
     pub(super) msn: u32,
     /// Result of an atomic.

@@ -8,7 +8,10 @@
 mod env;
 
 use roce::mtu::Mtu;
-use roce::number::Qpn;
+use roce::number::{
+    Qpn,
+    Srqn, //
+};
 use roce::psn::Psn;
 use roce::requester::{
     self,
@@ -299,7 +302,7 @@ impl Target<'_> {
             length: input.number(),
             remote_addr: u64::from(input.number()) << (flags >> 3),
             rkey: u32::from(input.u8()),
-            srqn: input.number(),
+            srqn: Srqn::new(input.number()),
             ..SendWr::default()
         };
         if let Ok(slot) = self.requester.push(wr) {

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use roce::number::Srqn;
 use roce::requester::{
     Requester,
     RequesterEnv,
@@ -85,7 +86,7 @@ pub struct RecvSide {
     pub srqs: u32,
     /// One queue for all, or one for each SRQ.
     pub posted: Vec<VecDeque<u32>>,
-    pub current: Option<(Option<u32>, Vec<u8>)>,
+    pub current: Option<(Option<Srqn>, Vec<u8>)>,
     pub taken: u64,
     pub received: Vec<Received>,
     pub errors: Vec<RecvCompletion>,
@@ -136,10 +137,12 @@ impl RecvSide {
         }
     }
 
-    fn queue(&mut self, srqn: Option<u32>) -> Option<&mut VecDeque<u32>> {
+    fn queue(&mut self, srqn: Option<Srqn>) -> Option<&mut VecDeque<u32>> {
         match srqn {
             None => self.posted.get_mut(0),
-            Some(n) => self.posted.get_mut(n.checked_sub(0x80_0000)? as usize),
+            Some(n) => self
+                .posted
+                .get_mut(n.get().checked_sub(0x80_0000)? as usize),
         }
     }
 
@@ -161,7 +164,7 @@ impl RecvSide {
 }
 
 impl ResponderEnv for RecvSide {
-    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
+    fn take_receive(&mut self, srqn: Option<Srqn>) -> Result<(), ReceiveError> {
         assert!(self.current.is_none(), "two current receives");
         let trouble = self.trouble;
         let queue = self.queue(srqn).ok_or(ReceiveError::InvalidSrq)?;
@@ -184,7 +187,7 @@ impl ResponderEnv for RecvSide {
         !self.trouble.overrun
     }
 
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+    fn check_xrc(&mut self, srqn: Srqn) -> Result<(), ReceiveError> {
         self.queue(Some(srqn)).ok_or(ReceiveError::InvalidSrq)?;
         if self.trouble.domain {
             return Err(ReceiveError::WrongDomain);
@@ -250,7 +253,7 @@ impl ResponderEnv for RecvSide {
 
     fn remote_write(
         &mut self,
-        _srqn: Option<u32>,
+        _srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         data: &[u8],
@@ -268,7 +271,7 @@ impl ResponderEnv for RecvSide {
 
     fn atomic(
         &mut self,
-        _srqn: Option<u32>,
+        _srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         op: AtomicOp,
@@ -288,7 +291,7 @@ impl ResponderEnv for RecvSide {
         Ok(before)
     }
 
-    fn flush(&mut self, _srqn: Option<u32>, flush: &Flush) -> Result<(), Fault> {
+    fn flush(&mut self, _srqn: Option<Srqn>, flush: &Flush) -> Result<(), Fault> {
         let at = flush.va.wrapping_sub(VA_WRITE);
         let is_inside = at.saturating_add(u64::from(flush.len)) <= WRITE_LEN as u64;
         if flush.rkey != RKEY_WRITE || !(is_inside || flush.whole_region) {

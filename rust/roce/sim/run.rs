@@ -5,7 +5,10 @@
 mod verdict;
 
 use roce::mtu::Mtu;
-use roce::number::Qpn;
+use roce::number::{
+    Qpn,
+    Srqn, //
+};
 use roce::psn::Psn;
 use roce::requester::{
     self,
@@ -309,7 +312,7 @@ impl Sim {
             slot: 0,
             wr: SendWr {
                 op: SendOp::Write,
-                srqn: 0x80_0000,
+                srqn: Srqn::new(0x80_0000),
                 ..SendWr::default()
             },
             psn: from.requester.sq_psn(),

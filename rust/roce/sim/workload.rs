@@ -3,6 +3,7 @@
 //! Random work requests and the model of what they must do.
 
 use roce::mtu::Mtu;
+use roce::number::Srqn;
 use roce::requester::{
     SendOp,
     SendWr, //
@@ -46,7 +47,7 @@ impl Memory {
 /// A message that must come out of a receive queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Received {
-    pub srqn: Option<u32>,
+    pub srqn: Option<Srqn>,
     pub is_write: bool,
     pub len: u32,
     pub data: Vec<u8>,
@@ -162,7 +163,7 @@ impl Workload {
             ]),
         };
         let seed = rng.next();
-        let srqn = 0x800000 + rng.below(u64::from(srqs.max(1))) as u32;
+        let srqn = Srqn::new(0x800000 + rng.below(u64::from(srqs.max(1))) as u32);
         let length = match op {
             Local => 0,
             CmpSwap | FetchAdd | AtomicWrite => 8,

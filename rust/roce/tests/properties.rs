@@ -15,7 +15,10 @@ use roce::mtu::{
     Mtu,
     MAX_MESSAGE, //
 };
-use roce::number::Qpn;
+use roce::number::{
+    Qpn,
+    Srqn, //
+};
 use roce::opcode::Opcode;
 use roce::psn::Psn;
 use roce::ud::{
@@ -120,7 +123,7 @@ proptest! {
         prop_assert_eq!(Aeth::parse(&emitted(|h| aeth.emit(h)).try_into().unwrap()), aeth);
         let deth = Deth { qkey: l, src_qpn: Qpn::new(k) };
         prop_assert_eq!(Deth::parse(&emitted(|h| deth.emit(h)).try_into().unwrap()), deth);
-        let xrc = XrcEth { srqn: k & 0xff_ffff };
+        let xrc = XrcEth { srqn: Srqn::new(k) };
         prop_assert_eq!(XrcEth::parse(&emitted(|h| xrc.emit(h)).try_into().unwrap()), xrc);
         let imm = ImmDt { raw: l };
         prop_assert_eq!(ImmDt::parse(&emitted(|h| imm.emit(h)).try_into().unwrap()), imm);

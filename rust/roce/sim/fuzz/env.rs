@@ -2,6 +2,7 @@
 
 //! The environment of the state machines under fuzzing.
 
+use roce::number::Srqn;
 use roce::opcode::Family;
 use roce::psn::Psn;
 use roce::requester::{
@@ -122,7 +123,7 @@ impl RequesterEnv for Env<'_> {
 }
 
 impl ResponderEnv for Env<'_> {
-    fn take_receive(&mut self, _srqn: Option<u32>) -> Result<(), ReceiveError> {
+    fn take_receive(&mut self, _srqn: Option<Srqn>) -> Result<(), ReceiveError> {
         assert!(self.current.is_none(), "two current receives");
         self.trace.note(40);
         match self.refuses() & 0x1f {
@@ -147,8 +148,8 @@ impl ResponderEnv for Env<'_> {
         self.refuses() & 0x1f != 15
     }
 
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
-        assert!(srqn >> 24 == 0);
+    fn check_xrc(&mut self, srqn: Srqn) -> Result<(), ReceiveError> {
+        assert!(srqn.get() >> 24 == 0);
         self.trace.note(41);
         if self.refuses() & 0x1f == 7 {
             return Err(ReceiveError::InvalidSrq);
@@ -191,7 +192,7 @@ impl ResponderEnv for Env<'_> {
 
     fn remote_write(
         &mut self,
-        _srqn: Option<u32>,
+        _srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         data: &[u8],
@@ -209,7 +210,7 @@ impl ResponderEnv for Env<'_> {
 
     fn atomic(
         &mut self,
-        _srqn: Option<u32>,
+        _srqn: Option<Srqn>,
         _rkey: u32,
         va: u64,
         _op: AtomicOp,
@@ -222,7 +223,7 @@ impl ResponderEnv for Env<'_> {
         Ok(va)
     }
 
-    fn flush(&mut self, _srqn: Option<u32>, _flush: &Flush) -> Result<(), Fault> {
+    fn flush(&mut self, _srqn: Option<Srqn>, _flush: &Flush) -> Result<(), Fault> {
         self.trace.note(48);
         if self.refuses() & 0x1f == 10 {
             return Err(Fault);

@@ -14,6 +14,7 @@ use roce::icrc::{
     self,
     Crc32, //
 };
+use roce::number::Srqn;
 use roce::requester::{
     LocalError,
     LocalMessage,
@@ -79,15 +80,15 @@ pub struct Opaque {
     pub complete: fn(&SendCompletion),
     pub local: fn(u32) -> Result<(), WcStatus>,
     pub notify: fn(),
-    pub take: fn(Option<u32>) -> Result<(), ReceiveError>,
+    pub take: fn(Option<Srqn>) -> Result<(), ReceiveError>,
     pub can_complete: fn() -> bool,
-    pub check_xrc: fn(u32) -> Result<(), ReceiveError>,
+    pub check_xrc: fn(Srqn) -> Result<(), ReceiveError>,
     pub place: fn(u32, &[u8]) -> Result<(), ScatterError>,
     pub received: fn(&RecvCompletion) -> Result<(), CompletionLost>,
     pub check: fn(&RemoteAccess) -> Result<(), Fault>,
-    pub write: fn(Option<u32>, u32, u64, &[u8]) -> Result<(), Fault>,
-    pub atomic: fn(Option<u32>, u32, u64, AtomicOp) -> Result<u64, Fault>,
-    pub flush: fn(Option<u32>, &Flush) -> Result<(), Fault>,
+    pub write: fn(Option<Srqn>, u32, u64, &[u8]) -> Result<(), Fault>,
+    pub atomic: fn(Option<Srqn>, u32, u64, AtomicOp) -> Result<u64, Fault>,
+    pub flush: fn(Option<Srqn>, &Flush) -> Result<(), Fault>,
     pub invalidate: fn(u32) -> Result<(), Fault>,
     pub reply: fn(&HeaderBuf),
     pub event: fn(QpEvent),
@@ -113,13 +114,13 @@ impl RequesterEnv for Opaque {
 }
 
 impl ResponderEnv for Opaque {
-    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
+    fn take_receive(&mut self, srqn: Option<Srqn>) -> Result<(), ReceiveError> {
         (self.take)(srqn)
     }
     fn can_complete(&mut self) -> bool {
         (self.can_complete)()
     }
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+    fn check_xrc(&mut self, srqn: Srqn) -> Result<(), ReceiveError> {
         (self.check_xrc)(srqn)
     }
     fn scatter(&mut self, offset: u32, data: &[u8]) -> Result<(), ScatterError> {
@@ -133,7 +134,7 @@ impl ResponderEnv for Opaque {
     }
     fn remote_write(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         data: &[u8],
@@ -142,14 +143,14 @@ impl ResponderEnv for Opaque {
     }
     fn atomic(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         op: AtomicOp,
     ) -> Result<u64, Fault> {
         (self.atomic)(srqn, rkey, va, op)
     }
-    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), Fault> {
+    fn flush(&mut self, srqn: Option<Srqn>, flush: &Flush) -> Result<(), Fault> {
         (self.flush)(srqn, flush)
     }
     fn invalidate(&mut self, rkey: u32) -> Result<(), Fault> {

@@ -11,7 +11,10 @@ mod services;
 mod wraps;
 
 use roce::mtu::Mtu;
-use roce::number::Qpn;
+use roce::number::{
+    Qpn,
+    Srqn, //
+};
 use roce::psn::Psn;
 use roce::responder::{
     Access,

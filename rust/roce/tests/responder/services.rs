@@ -53,7 +53,7 @@ fn xrc_empty_srq_is_not_ready_and_others_are_unaffected() {
     p.env.posted[0].clear();
     p.expect(&Raw::new(0xa4, PSN).srqn(SRQN).ask(), PSN, Syndrome::Rnr(2));
     p.expect(&Raw::new(0xa4, PSN).srqn(SRQN + 1).ask(), PSN, ACK);
-    assert_eq!(p.env.received[0].srqn, Some(SRQN + 1));
+    assert_eq!(p.env.received[0].srqn, Some(Srqn::new(SRQN + 1)));
     p.send(
         &Raw::new(0xac, PSN + 1)
             .srqn(SRQN)
@@ -81,7 +81,7 @@ fn xrc_target_outlives_a_broken_queue() {
     );
     p.env.trouble.broken = false;
     p.expect(&Raw::new(0xa4, PSN + 1).srqn(SRQN + 1).ask(), PSN + 1, ACK);
-    assert_eq!(p.env.received[0].srqn, Some(SRQN + 1));
+    assert_eq!(p.env.received[0].srqn, Some(Srqn::new(SRQN + 1)));
     assert_eq!((p.env.fatal, p.env.errors.len()), (0, 0));
 }
 
@@ -128,7 +128,7 @@ fn xrc_message_that_cannot_be_completed_comes_again() {
     p.expect(&Raw::new(0xa4, PSN).srqn(SRQN).ask(), PSN, Syndrome::Rnr(2));
     p.env.trouble.overrun = false;
     p.expect(&Raw::new(0xa4, PSN).srqn(SRQN + 1).ask(), PSN, ACK);
-    assert_eq!(p.env.received[0].srqn, Some(SRQN + 1));
+    assert_eq!(p.env.received[0].srqn, Some(Srqn::new(SRQN + 1)));
     assert_eq!(p.env.errors[0].status, WcStatus::WrFlushErr);
     assert_eq!(p.env.fatal, 0);
 }

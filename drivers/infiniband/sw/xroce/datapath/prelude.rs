@@ -88,6 +88,9 @@ pub use rdma::{
     work::Work, //
 };
 pub use roce::{
-    number::Qpn,
+    number::{
+        Qpn,
+        Srqn, //
+    },
     status::WcStatus, //
 };

@@ -55,7 +55,7 @@ struct Inner {
 #[pin_data]
 pub struct WireSrq {
     /// SRQ number.
-    pub srqn: u32,
+    pub srqn: Srqn,
     /// Protection domain of the receives, and of RDMA that names the queue.
     pub pd: u64,
     /// The same, as an object.
@@ -83,7 +83,7 @@ pub struct WireSrq {
 /// What a shared receive queue is made of.
 pub struct NewSrq<'a> {
     /// SRQ number.
-    pub srqn: u32,
+    pub srqn: Srqn,
     /// Its device.
     pub device: &'a Arc<WireDevice>,
     /// Protection domain of the receives.
@@ -227,7 +227,7 @@ impl WireSrq {
     pub fn end(&self) {
         self.dead.store(GONE, Relaxed);
         if let Some(tables) = tables::get() {
-            drop(tables.srqs.remove(self.srqn));
+            drop(tables.srqs.remove(self.srqn.get()));
         }
         // Runs that found it may still be writing to its buffers; they wait for no memory any more.
         self.users.close();
@@ -282,7 +282,7 @@ impl WireSrq {
                 pr_info!(
                     "{}: the ring of shared receive queue {} is corrupt\n",
                     self.device.name(),
-                    self.srqn
+                    self.srqn.get()
                 );
             }
             self.handle.event(SrqEvent::Error);

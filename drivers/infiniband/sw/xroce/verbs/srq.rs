@@ -81,7 +81,7 @@ pub(crate) fn create(
     round_up(&mut init.attr)?;
     let charge = Charge::new(device, Kind::Srq)?;
     let reservation = tables::tables()?.srqs.reserve()?;
-    let srqn = reservation.id();
+    let srqn = Srqn::new(reservation.id());
     let new = match udata {
         Some(udata) => user_queue(init, srqn, udata)?,
         // Operations on a matching list have no verb in the kernel.
@@ -108,7 +108,7 @@ pub(crate) fn create(
             ring: new.ring,
             _tm_mappings: new.tm_mappings,
         },
-        srq_num: srqn,
+        srq_num: srqn.get(),
     })
 }
 
@@ -152,7 +152,7 @@ fn kernel_queue(attr: &SrqAttr) -> Result<NewQueue> {
 /// about them.
 fn user_queue(
     init: &SrqInitAttr<'_, Xroce>,
-    srqn: u32,
+    srqn: Srqn,
     udata: &mut Udata<'_, Xroce>,
 ) -> Result<NewQueue> {
     let entries = init.attr.max_wr;
@@ -161,7 +161,7 @@ fn user_queue(
     let mapping = udata.ucontext()?.map_ring(mem.clone())?;
     let response = abi::xroce_create_srq_resp {
         ring: ring_info(&mem, &mapping, entries, stride),
-        srqn,
+        srqn: srqn.get(),
         reserved: 0,
     };
     let (tm, tm_mappings) = if init.srq_type == SrqType::TagMatching {

@@ -492,7 +492,7 @@ fn to_requester(wqe: &SendWqe) -> SendWr {
         invalidate_rkey: head.imm,
         remote_addr: head.rdma.remote_addr,
         rkey: head.rdma.rkey,
-        srqn: head.rdma.srqn,
+        srqn: Srqn::new(head.rdma.srqn),
         compare_add: head.rdma.compare_add,
         swap: head.rdma.swap,
         flush_placement: flush.placement,

@@ -130,7 +130,7 @@ pub(crate) fn decode_send(
         SendOp::LocalInv => return no_data(slot),
         _ => {}
     }
-    if kind == QpKind::XrcIni && !roce::xrc::is_srqn(head.rdma.srqn) {
+    if kind == QpKind::XrcIni && Srqn::checked(head.rdma.srqn).is_none() {
         return Err(WcStatus::LocQpOpErr);
     }
     if head.op == SendOp::Flush {

@@ -11,12 +11,13 @@ use roce::xrc::{
 };
 
 /// The XRC SRQ `srqn`, if the QP's domain may use it. Any context.
-pub(super) fn srq(qp: &WireQp, srqn: u32) -> Result<Ref<WireSrq>, ReceiveError> {
+pub(super) fn srq(qp: &WireQp, srqn: Srqn) -> Result<Ref<WireSrq>, ReceiveError> {
     let mut checked = None;
     let srq = tables::get().and_then(|t| {
         // The sender of the packet chose the number: what is another domain's is not even held.
-        t.srqs
-            .get_if(srqn, |srq| checked.insert(check(qp, Some(srq))).is_ok())
+        t.srqs.get_if(srqn.get(), |srq| {
+            checked.insert(check(qp, Some(srq))).is_ok()
+        })
     });
     checked.unwrap_or_else(|| check(qp, None))?;
     srq.ok_or(ReceiveError::InvalidSrq)
@@ -25,20 +26,20 @@ pub(super) fn srq(qp: &WireQp, srqn: u32) -> Result<Ref<WireSrq>, ReceiveError> 
 /// Runs `f` on the XRC SRQ `srqn`, if the QP's domain may use it. Any context.
 pub(super) fn with_srq<R>(
     qp: &WireQp,
-    srqn: u32,
+    srqn: Srqn,
     f: impl FnOnce(&WireSrq) -> R,
 ) -> Result<R, ReceiveError> {
     tables::get()
         .and_then(|t| {
             t.srqs
-                .with(srqn, |srq| check(qp, Some(srq)).map(|()| f(srq)))
+                .with(srqn.get(), |srq| check(qp, Some(srq)).map(|()| f(srq)))
         })
         .unwrap_or_else(|| check(qp, None).and(Err(ReceiveError::InvalidSrq)))
 }
 
 /// The protection domain that remote keys must belong to: the QP's, or for XRC that of the SRQ that
 /// the packet names. Any context.
-pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<u32>) -> Result<u64, Fault> {
+pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<Srqn>) -> Result<u64, Fault> {
     match srqn {
         None => Ok(qp.pd),
         Some(srqn) => with_srq(qp, srqn, |srq| srq.pd).map_err(|_| Fault),

@@ -54,7 +54,7 @@ impl RecvEnv<'_> {
     /// Runs `f` on the memory that a remote key names.
     pub(crate) fn with_remote<R>(
         &self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         len: u64,
@@ -81,7 +81,7 @@ fn wire_fault(_: Fault) -> WireFault {
 }
 
 impl ResponderEnv for RecvEnv<'_> {
-    fn take_receive(&mut self, srqn: Option<u32>) -> Result<(), ReceiveError> {
+    fn take_receive(&mut self, srqn: Option<Srqn>) -> Result<(), ReceiveError> {
         match &self.source {
             Some(source) => self.io.take_tagged(self.qp, source),
             None => self.io.take(self.qp, srqn),
@@ -92,7 +92,7 @@ impl ResponderEnv for RecvEnv<'_> {
         self.io.current.can_complete(self.qp)
     }
 
-    fn check_xrc(&mut self, srqn: u32) -> Result<(), ReceiveError> {
+    fn check_xrc(&mut self, srqn: Srqn) -> Result<(), ReceiveError> {
         with_srq(self.qp, srqn, |_| ())
     }
 
@@ -132,7 +132,7 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn remote_write(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         data: &[u8],
@@ -150,7 +150,7 @@ impl ResponderEnv for RecvEnv<'_> {
 
     fn atomic(
         &mut self,
-        srqn: Option<u32>,
+        srqn: Option<Srqn>,
         rkey: u32,
         va: u64,
         op: AtomicOp,
@@ -174,7 +174,7 @@ impl ResponderEnv for RecvEnv<'_> {
         self.noted(done).map_err(wire_fault)
     }
 
-    fn flush(&mut self, srqn: Option<u32>, flush: &Flush) -> Result<(), WireFault> {
+    fn flush(&mut self, srqn: Option<Srqn>, flush: &Flush) -> Result<(), WireFault> {
         let (qp, sender, rest) = (self.qp, self.sender, &mut self.flush_rest);
         let done = remote_pd(qp, srqn).and_then(|pd| mr::flush(qp, sender, pd, flush, rest));
         self.is_cut_off = done.is_err() && !self.qp.state().is_connected();

@@ -174,7 +174,7 @@ impl RecvIo {
 
     /// Makes the next receive work request the current one. None is spent when nobody could learn what
     /// became of it.
-    pub(crate) fn take(&mut self, qp: &WireQp, srqn: Option<u32>) -> Result<(), ReceiveError> {
+    pub(crate) fn take(&mut self, qp: &WireQp, srqn: Option<Srqn>) -> Result<(), ReceiveError> {
         let current = &mut self.current;
         let result = if let Some(srqn) = srqn {
             let srq = addressing::srq(qp, srqn)?;
