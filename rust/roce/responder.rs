@@ -107,6 +107,28 @@ enum State {
     Closing,
 }
 
+/// Whether there is a current receive, and whose it is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Receive {
+    /// There is none.
+    #[default]
+    None,
+    /// It comes from where all receives of the QP come from.
+    Own,
+    /// It comes from the XRC SRQ with this number.
+    Xrc(Srqn),
+}
+
+impl Receive {
+    /// The receive that a request takes which names `srqn`; only those of XRC name one.
+    const fn of(srqn: Option<Srqn>) -> Self {
+        match srqn {
+            None => Self::Own,
+            Some(srqn) => Self::Xrc(srqn),
+        }
+    }
+}
+
 /// A message of several packets of which some have come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Message {
@@ -212,8 +234,7 @@ pub struct Responder<R> {
     /// Messages completed, modulo 2^24.
     msn: u32,
     message: Message,
-    /// There is a current receive, of this SRQ.
-    receive: Option<Option<Srqn>>,
+    receive: Receive,
     /// Whether the gap before the expected number was reported.
     gap: Gap,
     /// An ACK for everything before this number is due. What comes before it is
@@ -254,7 +275,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             epsn: Psn::new(0),
             msn: 0,
             message: Message::None,
-            receive: None,
+            receive: Receive::None,
             gap: Gap::None,
             ack_owed: None,
             ack_released: false,
@@ -278,7 +299,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.state = State::Reset;
         self.msn = 0;
         self.message = Message::None;
-        self.receive = None;
+        self.receive = Receive::None;
         self.gap = Gap::None;
         self.ack_owed = None;
         self.ack_released = false;
@@ -333,7 +354,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// Whether there is a current receive.
     #[cfg(not(kernel))]
     pub fn has_receive(&self) -> bool {
-        self.receive.is_some()
+        self.receive != Receive::None
     }
 
     /// The sequence number expected next, for QP queries (`rq_psn`).
@@ -373,7 +394,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
 
     /// Ends the current receive, if there is one, without a message.
     fn drop_receive<E: ResponderEnv>(&mut self, status: WcStatus, env: &mut E) -> bool {
-        if self.receive.take().is_none() {
+        if core::mem::take(&mut self.receive) == Receive::None {
             return false;
         }
         // Only that of a success can fail.
@@ -399,28 +420,29 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         srqn: Option<Srqn>,
         env: &mut E,
     ) -> Result<(), Refused> {
+        let receive = Receive::of(srqn);
         match self.receive {
+            Receive::None => {}
             // Kept from a message that broke off.
-            Some(of) if of == srqn => {
+            kept if kept == receive => {
                 return match env.can_complete() {
                     true => Ok(()),
                     false => Err(self.broken()),
                 };
             }
-            Some(_) => {
+            _ => {
                 self.drop_receive(WcStatus::WrFlushErr, env);
             }
-            None => {}
         }
         match env.take_receive(srqn) {
             Ok(()) => {
-                self.receive = Some(srqn);
+                self.receive = receive;
                 Ok(())
             }
             Err(ReceiveError::Empty) => Err(Refused::Rnr),
             Err(ReceiveError::Broken) => Err(self.broken()),
             Err(ReceiveError::Fault) => {
-                self.receive = Some(srqn);
+                self.receive = receive;
                 Err(Refused::OPERATION)
             }
             Err(ReceiveError::InvalidSrq | ReceiveError::WrongDomain) => Err(Refused::SRQ),

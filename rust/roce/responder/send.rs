@@ -8,6 +8,7 @@ use super::nak::Refused;
 use super::{
     CompletionLost,
     Message,
+    Receive,
     RecvCompletion,
     RecvOp,
     Resource,
@@ -114,11 +115,11 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         completion: &RecvCompletion,
         env: &mut E,
     ) -> Result<(), Refused> {
-        if self.receive.is_some() {
+        if self.receive != Receive::None {
             if let Err(CompletionLost) = env.complete_receive(completion) {
                 return Err(self.broken());
             }
-            self.receive = None;
+            self.receive = Receive::None;
         }
         Ok(())
     }
