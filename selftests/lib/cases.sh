@@ -42,3 +42,15 @@ check_cases() {
 		swap=$one one=$wire wire=$swap
 	done
 }
+
+# check_cases_on_wire: all of $cases, between two devices and, on the debug kernel only with
+# --long, within a device: for services that have no shorter way there. 2 * ${#cases[@]} of
+# the plan.
+check_cases_on_wire() {
+	local c program name
+	for c in "${cases[@]}"; do
+		read -r program name <<<"$c"
+		check "$name, on the wire" "$program" "$name" x1 "$g1" x2 "$g2"
+		check_stock "$name, one device" "$program" "$name" x1 "$g1"
+	done
+}

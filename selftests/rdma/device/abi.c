@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=180 debug=long xroce
 /*
  * Opening a device with an ABI other than the module's, or with an invalid request or
  * buffer for the response, by both of the kernel's calls. Checks the errno, that

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * Attributes of the ioctl's own methods: combinations that the library never makes.
  * QP_CREATE, SRQ_CREATE, CQ_CREATE, REG_MR and INFO_HANDLES of

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * The driver's own part of commands, without the library, which would not pass any of
  * this: requests that are too short or too long, members that must be zero, and

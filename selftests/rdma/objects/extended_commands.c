@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * The extended commands of write(): their header, as verify_hdr() of uverbs_main.c
  * checks it, their masks, reserved members and handles; and commands that the driver

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * The uverbs file itself: a file without a context, mappings that do not exist, and no
  * descriptors left for another file. See devices.h for the arguments.

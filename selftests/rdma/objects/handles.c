@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * Handles that name nothing, a destroyed object, or an object of another context or of
  * another kind, in each handle of each command, by both of the kernel's calls. Checks

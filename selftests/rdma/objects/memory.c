@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=120 debug xroce on=both
 /*
  * Memory behind keys: memory windows, re-registration, device memory, on-demand paging,
  * FLUSH and atomic write; and what is refused.

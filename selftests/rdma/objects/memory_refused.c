@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * Lengths, addresses, offsets and rights that are refused for regions and for device
  * memory, and domains of another context or none. Errors that memory.c and objects.c

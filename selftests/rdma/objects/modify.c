@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=60 debug=long xroce
 /*
  * ibv_modify_qp(3): for each kind of queue pair and each step from RESET to RTS the
  * required attributes, the forbidden attributes, values out of range, and steps that do

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug xroce on=both
 /*
  * Objects that pyverbs hides or does not have: shared receive queues that are resized,
  * parent and thread domains, imported contexts, multicast groups.

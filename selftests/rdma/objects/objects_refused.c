@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * Attributes of queues, windows, paths and groups that are refused, queries of objects
  * that do not exist, and verbs that the device does not have. Errors that modify.c,

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=180 debug xroce on=both
 /*
  * Runs that wait for memory which never comes: a page that userfaultfd guards, whose
  * monitor is silent. Whoever has nothing to do with it goes on.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * Peers that cannot be reached: address handles, queue pairs on their way to RTR, and
  * receive QPs by number. A refused call leaves nothing behind, and the next attempt, to

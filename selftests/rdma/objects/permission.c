@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * Operations for which a process has no permission: raw queue pairs without CAP_NET_RAW
  * (with it, they do not exist either), commands by write() after its credentials have

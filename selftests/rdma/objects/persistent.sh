@@ -3,7 +3,7 @@
 # selftest: timeout=90
 # FLUSH to persistence: which memory, who may do it, and how much leaves the CPU caches;
 # within a device and on the wire. The debug kernel has no drivers for such memory;
-# memory.sh tests what is possible there.
+# memory.c tests what is possible there.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug=long xroce
 /*
  * POST_SEND and POST_SRQ_RECV as commands. (The library uses its rings and rings the
  * doorbell with these commands.) Lists of requests that are truncated, too long or

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug xroce on=both
 /*
  * A queue pair that is reset while the first of its requests waits for its memory: the
  * reset does not wait for that, nothing is sent, and nothing completes. Another queue pair,

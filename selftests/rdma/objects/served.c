@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug xroce on=both needs=/dev/fuse
 /*
  * On-demand memory of a file system that a process serves (FUSE) and that does not
  * answer: nobody may wait for it.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug xroce on=wire
 /*
  * The state SQE (IBTA 10.3.1): a send of a UC or UD queue pair that fails takes its
  * send queue into error and nothing else, and ibv_modify_qp() takes the queue out of

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=180 debug xroce on=both
 /*
  * Edge cases of the verbs, through the library's own calls: what pyverbs hides or does
  * not have.

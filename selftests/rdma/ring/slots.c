@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=120 debug=long xroce on=both left
 /*
  * What the library would not write to the rings of a queue pair or a shared receive
  * queue: invalid slots and impossible producer indices. Each ends its own queue as

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=120 debug xroce left
 /*
  * What the library would not write to the ring of operations of a tag-matching queue:
  * operations that no list can have, an impossible index, and garbage while the kernel

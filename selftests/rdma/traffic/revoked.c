@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=90 debug xroce on=both
 /*
  * Memory that is revoked while requests on it are executed, one after the other. The
  * requests before the revocation succeed, one fails with the error of its kind, and the

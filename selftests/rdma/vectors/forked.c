@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=120 debug xroce left
 /*
  * Completion channels and fork.
  *

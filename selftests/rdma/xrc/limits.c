@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=300 debug=long xrc
 /*
  * Creates as many objects as a device can have: one more is refused with ENOMEM and
  * does no harm, and succeeds as soon as another one was destroyed.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+// selftest: timeout=180 debug xrc on=both
 /*
  * XRC between processes: a domain shared through a file, target QPs that
  * outlive their creator, SRQs of several processes behind one connection.
