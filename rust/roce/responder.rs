@@ -71,6 +71,7 @@ use self::nak::{
     Gap,
     Refused, //
 };
+use crate::key::Key;
 use crate::number::{
     Qpn,
     Srqn, //
@@ -141,7 +142,7 @@ enum Message {
         received: u32,
         total: u32,
         va: u64,
-        rkey: u32,
+        rkey: Key,
         srqn: Option<Srqn>,
     },
 }
@@ -153,6 +154,7 @@ enum Message {
 /// A SEND of 8 bytes arrives in a receive and is acknowledged:
 ///
 /// ```
+/// # use roce::key::Key;
 /// use roce::number::{Qpn, Srqn};
 /// use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, ResponderEnv};
 /// # use roce::responder::{AtomicOp, CompletionLost, Flush, QpEvent, RecvCompletion};
@@ -191,16 +193,16 @@ enum Message {
 /// #   fn check_remote(&mut self, _: &RemoteAccess) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
-/// #   fn remote_write(&mut self, _: Option<Srqn>, _: u32, _: u64, _: &[u8]) -> Result<(), Fault> {
+/// #   fn remote_write(&mut self, _: Option<Srqn>, _: Key, _: u64, _: &[u8]) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
-/// #   fn atomic(&mut self, _: Option<Srqn>, _: u32, _: u64, _: AtomicOp) -> Result<u64, Fault> {
+/// #   fn atomic(&mut self, _: Option<Srqn>, _: Key, _: u64, _: AtomicOp) -> Result<u64, Fault> {
 /// #       Ok(0)
 /// #   }
 /// #   fn flush(&mut self, _: Option<Srqn>, _: &Flush) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
-/// #   fn invalidate(&mut self, _: u32) -> Result<(), Fault> {
+/// #   fn invalidate(&mut self, _: Key) -> Result<(), Fault> {
 /// #       Ok(())
 /// #   }
 /// #   fn event(&mut self, _: QpEvent) {}
@@ -466,7 +468,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         &self,
         kind: AccessKind,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         len: u32,
         env: &mut E,

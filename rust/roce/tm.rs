@@ -29,7 +29,7 @@ pub mod message;
 pub mod phase;
 
 pub use credit::Credit;
-pub use hash::Key;
+pub use hash::HashKey;
 pub use list::{
     AddError,
     Entry,
@@ -72,7 +72,7 @@ where
 {
     /// An empty list in the memory that is lent: an entry for each tag, and
     /// about as many buckets. `key` should be random and kept to oneself.
-    pub fn new(entries: E, buckets: B, key: Key) -> Self {
+    pub fn new(entries: E, buckets: B, key: HashKey) -> Self {
         Self {
             list: List::new(entries, buckets, key),
             phase: Phase::default(),

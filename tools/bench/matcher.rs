@@ -13,7 +13,7 @@
 
 use roce::tm::{
     Entry,
-    Key,
+    HashKey,
     Matcher, //
 };
 use std::time::{
@@ -38,7 +38,7 @@ fn main() {
         std::process::exit(2);
     };
     let room = length.max(1) as usize;
-    let key = Key(0x0123_4567_89ab_cdef, 0x1357_9bdf_0246_8ace);
+    let key = HashKey(0x0123_4567_89ab_cdef, 0x1357_9bdf_0246_8ace);
     let mut matcher = Matcher::new(vec![Entry::default(); room], vec![0u32; room], key);
     for i in 0..length {
         matcher.add(i, i.into(), !masked_bit(i, masks)).unwrap();

@@ -2,6 +2,7 @@
 
 //! Send work requests, and the state that the requester keeps for each.
 
+use crate::key::Key;
 use crate::mtu::{
     Mtu,
     MAX_MESSAGE, //
@@ -118,11 +119,11 @@ pub struct SendWr {
     /// Immediate data, the bits as the verbs carry them (big endian in memory).
     pub imm: u32,
     /// Remote key to invalidate ([`SendOp::SendInv`]).
-    pub invalidate_rkey: u32,
+    pub invalidate_rkey: Key,
     /// Remote virtual address.
     pub remote_addr: u64,
     /// Remote key.
-    pub rkey: u32,
+    pub rkey: Key,
     /// Remote XRC SRQ number.
     pub srqn: Srqn,
     /// Atomics: value to compare with, or to add.

@@ -13,6 +13,7 @@ use super::{
     Responder,
     ResponderEnv, //
 };
+use crate::key::Key;
 use crate::number::Srqn;
 use crate::opcode::{
     Family,
@@ -34,14 +35,14 @@ const LEVEL_REGION: u8 = 1;
 /// What to execute.
 #[derive(Clone, Copy)]
 pub(super) enum Request {
-    Atomic { rkey: u32, va: u64, op: AtomicOp },
+    Atomic { rkey: Key, va: u64, op: AtomicOp },
     Flush(Flush),
 }
 
 impl Request {
     /// A FLUSH of `len` bytes at `va`. One that names no placement is for
     /// global visibility.
-    pub(super) fn flush(rkey: u32, va: u64, len: u32, feth: Feth) -> Self {
+    pub(super) fn flush(rkey: Key, va: u64, len: u32, feth: Feth) -> Self {
         let persistent = feth.placement & PLACEMENT_PERSISTENT != 0;
         Self::Flush(Flush {
             rkey,

@@ -2,6 +2,7 @@
 
 //! The environment of a responder: what it requests from its caller.
 
+use crate::key::Key;
 use crate::number::Srqn;
 use crate::status::{
     Fault,
@@ -60,7 +61,7 @@ pub struct RecvCompletion {
     /// Immediate data, the bits as the verbs carry them.
     pub imm: Option<u32>,
     /// The key that was invalidated.
-    pub invalidated: Option<u32>,
+    pub invalidated: Option<Key>,
     /// The sender wants an event to be raised.
     pub solicited: bool,
 }
@@ -78,7 +79,7 @@ pub enum AccessKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteAccess {
     /// Remote key (ours, as the requester names it).
-    pub rkey: u32,
+    pub rkey: Key,
     /// Virtual address; with `len` it may run past the end of the address
     /// space: check.
     pub va: u64,
@@ -126,7 +127,7 @@ pub struct Placement {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Flush {
     /// Remote key (ours, as the requester names it).
-    pub rkey: u32,
+    pub rkey: Key,
     /// Virtual address; with `len` it may run past the end of the address
     /// space: check.
     pub va: u64,
@@ -206,7 +207,7 @@ pub trait ResponderEnv {
     fn remote_write(
         &mut self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         data: &[u8],
     ) -> Result<(), Fault>;
@@ -220,7 +221,7 @@ pub trait ResponderEnv {
     fn atomic(
         &mut self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         op: AtomicOp,
     ) -> Result<u64, Fault>;
@@ -238,7 +239,7 @@ pub trait ResponderEnv {
     /// # Errors
     ///
     /// [`Fault`] when the key does not admit it; the request is refused.
-    fn invalidate(&mut self, rkey: u32) -> Result<(), Fault>;
+    fn invalidate(&mut self, rkey: Key) -> Result<(), Fault>;
 
     /// Sends a packet that consists of `header` only.
     fn reply(&mut self, header: &HeaderBuf);

@@ -13,6 +13,7 @@ use super::{
     ResponderEnv,
     State, //
 };
+use crate::key::Key;
 use crate::mtu::MAX_MESSAGE;
 use crate::number::Srqn;
 use crate::opcode::{
@@ -32,7 +33,7 @@ use crate::xrc::srqn_of;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RemoteSlice {
     /// The key that the requester named.
-    pub rkey: u32,
+    pub rkey: Key,
     /// Virtual address.
     pub va: u64,
     /// Bytes; not 0.

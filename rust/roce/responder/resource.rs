@@ -6,6 +6,7 @@
 use core::ops::DerefMut;
 
 use super::Responder;
+use crate::key::Key;
 use crate::mtu::Mtu;
 use crate::number::Srqn;
 use crate::opcode::Operation;
@@ -22,7 +23,7 @@ pub struct Resource {
     pub(super) packets: u32,
     /// The range that was read.
     pub(super) va: u64,
-    pub(super) rkey: u32,
+    pub(super) rkey: Key,
     pub(super) len: u32,
     pub(super) srqn: Option<Srqn>,
     /// Message sequence number of the response.
@@ -47,7 +48,7 @@ impl Default for Resource {
             psn: Psn::new(0),
             packets: 0,
             va: 0,
-            rkey: 0,
+            rkey: Key::default(),
             len: 0,
             srqn: None,
             msn: 0,

@@ -16,6 +16,7 @@ use super::{
     ResponderEnv,
     ScatterError, //
 };
+use crate::key::Key;
 use crate::mtu::MAX_MESSAGE;
 use crate::status::WcStatus;
 use crate::wire::Packet;
@@ -84,7 +85,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         &mut self,
         byte_len: u32,
         imm: Option<u32>,
-        invalidated: Option<u32>,
+        invalidated: Option<Key>,
         solicited: bool,
         env: &mut E,
     ) -> Result<(), Refused> {

@@ -7,6 +7,7 @@
 
 mod env;
 
+use roce::key::Key;
 use roce::mtu::Mtu;
 use roce::number::{
     Qpn,
@@ -301,7 +302,7 @@ impl Target<'_> {
             fence: flags & 4 != 0,
             length: input.number(),
             remote_addr: u64::from(input.number()) << (flags >> 3),
-            rkey: u32::from(input.u8()),
+            rkey: Key::new(u32::from(input.u8())),
             srqn: Srqn::new(input.number()),
             ..SendWr::default()
         };

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use roce::key::Key;
 use roce::number::Srqn;
 use roce::requester::{
     Requester,
@@ -147,14 +148,14 @@ impl RecvSide {
     }
 
     /// Reads remote memory for a READ response.
-    pub fn fetch(&self, rkey: u32, va: u64, len: u32) -> Result<Vec<u8>, Fault> {
-        if rkey == RKEY_BACK {
+    pub fn fetch(&self, rkey: Key, va: u64, len: u32) -> Result<Vec<u8>, Fault> {
+        if rkey.get() == RKEY_BACK {
             let at = va.wrapping_sub(VA_WRITE) as usize;
             let end = at.saturating_add(len as usize);
             return Ok(self.memory.write.get(at..end).ok_or(Fault)?.to_vec());
         }
         let at = va.wrapping_sub(VA_READ);
-        if rkey != RKEY_READ || at.saturating_add(u64::from(len)) > READ_LEN {
+        if rkey.get() != RKEY_READ || at.saturating_add(u64::from(len)) > READ_LEN {
             return Err(Fault);
         }
         Ok((at..at + u64::from(len))
@@ -237,15 +238,17 @@ impl ResponderEnv for RecvSide {
 
     fn check_remote(&mut self, a: &RemoteAccess) -> Result<(), Fault> {
         let (rkey, base, size) = match a.kind {
-            AccessKind::Read if a.rkey == RKEY_BACK => (RKEY_BACK, VA_WRITE, WRITE_LEN as u64),
+            AccessKind::Read if a.rkey.get() == RKEY_BACK => {
+                (RKEY_BACK, VA_WRITE, WRITE_LEN as u64)
+            }
             AccessKind::Read => (RKEY_READ, VA_READ, READ_LEN),
             AccessKind::Write => (RKEY_WRITE, VA_WRITE, WRITE_LEN as u64),
         };
         let at = a.va.wrapping_sub(base);
-        if a.rkey == RKEY_ATOMIC && a.len == 8 {
+        if a.rkey.get() == RKEY_ATOMIC && a.len == 8 {
             return Ok(());
         }
-        if a.rkey != rkey || at.saturating_add(u64::from(a.len)) > size {
+        if a.rkey.get() != rkey || at.saturating_add(u64::from(a.len)) > size {
             return Err(Fault);
         }
         Ok(())
@@ -254,13 +257,13 @@ impl ResponderEnv for RecvSide {
     fn remote_write(
         &mut self,
         _srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         data: &[u8],
     ) -> Result<(), Fault> {
         let at = va.wrapping_sub(VA_WRITE);
         if self.trouble.write
-            || rkey != RKEY_WRITE
+            || rkey.get() != RKEY_WRITE
             || at.saturating_add(data.len() as u64) > WRITE_LEN as u64
         {
             return Err(Fault);
@@ -272,12 +275,12 @@ impl ResponderEnv for RecvSide {
     fn atomic(
         &mut self,
         _srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         op: AtomicOp,
     ) -> Result<u64, Fault> {
         let cell = va.wrapping_sub(VA_ATOMIC) / 8;
-        if rkey != RKEY_ATOMIC || cell >= ATOMICS as u64 {
+        if rkey.get() != RKEY_ATOMIC || cell >= ATOMICS as u64 {
             return Err(Fault);
         }
         let cell = &mut self.memory.atomic[cell as usize];
@@ -294,14 +297,14 @@ impl ResponderEnv for RecvSide {
     fn flush(&mut self, _srqn: Option<Srqn>, flush: &Flush) -> Result<(), Fault> {
         let at = flush.va.wrapping_sub(VA_WRITE);
         let is_inside = at.saturating_add(u64::from(flush.len)) <= WRITE_LEN as u64;
-        if flush.rkey != RKEY_WRITE || !(is_inside || flush.whole_region) {
+        if flush.rkey.get() != RKEY_WRITE || !(is_inside || flush.whole_region) {
             return Err(Fault);
         }
         self.flushes.push(*flush);
         Ok(())
     }
 
-    fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {
+    fn invalidate(&mut self, _rkey: Key) -> Result<(), Fault> {
         if self.trouble.invalidate {
             return Err(Fault);
         }

@@ -2,6 +2,7 @@
 
 //! Random work requests and the model of what they must do.
 
+use roce::key::Key;
 use roce::mtu::Mtu;
 use roce::number::Srqn;
 use roce::requester::{
@@ -52,7 +53,7 @@ pub struct Received {
     pub len: u32,
     pub data: Vec<u8>,
     pub imm: Option<u32>,
-    pub invalidated: Option<u32>,
+    pub invalidated: Option<Key>,
     pub solicited: bool,
 }
 
@@ -177,7 +178,7 @@ impl Workload {
             fence: rng.below(8) == 0,
             length,
             imm: rng.next() as u32,
-            invalidate_rkey: rng.next() as u32,
+            invalidate_rkey: Key::new(rng.next() as u32),
             srqn,
             cookie: !(id as u32),
             ..SendWr::default()
@@ -198,27 +199,27 @@ impl Workload {
                 } else {
                     rng.below(WRITE_LEN as u64 - u64::from(length) + 1)
                 };
-                wr.rkey = RKEY_WRITE;
+                wr.rkey = Key::new(RKEY_WRITE);
                 wr.remote_addr = VA_WRITE + at;
                 let data = work.payload(0, length);
                 self.memory.write[at as usize..][..data.len()].copy_from_slice(&data);
             }
             Read if is_rewriting => {
                 let at = self.place(rng, length);
-                wr.rkey = RKEY_BACK;
+                wr.rkey = Key::new(RKEY_BACK);
                 wr.remote_addr = VA_WRITE + at;
                 work.expect = self.memory.write[at as usize..][..length as usize].to_vec();
             }
             Read => {
                 let at = rng.below(READ_LEN - u64::from(length));
-                wr.rkey = RKEY_READ;
+                wr.rkey = Key::new(RKEY_READ);
                 wr.remote_addr = VA_READ.wrapping_add(at);
                 work.expect = (at..at + u64::from(length))
                     .map(|a| content(READ_SEED, a))
                     .collect();
             }
             CmpSwap | FetchAdd | AtomicWrite => {
-                wr.rkey = RKEY_ATOMIC;
+                wr.rkey = Key::new(RKEY_ATOMIC);
                 wr.remote_addr = VA_ATOMIC + 8 * cell as u64;
                 let before = self.memory.atomic[cell];
                 let now = match op {
@@ -247,7 +248,7 @@ impl Workload {
                 self.memory.atomic[cell] = now;
             }
             Flush => {
-                wr.rkey = RKEY_WRITE;
+                wr.rkey = Key::new(RKEY_WRITE);
                 wr.remote_addr = VA_WRITE;
                 wr.flush_placement = 1;
             }

@@ -11,6 +11,7 @@ use roce::icrc::{
     self,
     Crc32, //
 };
+use roce::key::Key;
 use roce::mtu::{
     Mtu,
     MAX_MESSAGE, //
@@ -113,9 +114,9 @@ proptest! {
 
     #[test]
     fn headers_round_trip(a: u64, b: u64, c: u64, k: u32, l: u32, x: u8, y: u8) {
-        let reth = Reth { va: a, rkey: k, len: l };
+        let reth = Reth { va: a, rkey: Key::new(k), len: l };
         prop_assert_eq!(Reth::parse(&emitted(|h| reth.emit(h)).try_into().unwrap()), reth);
-        let atomic = AtomicEth { va: a, rkey: k, swap_add: b, compare: c };
+        let atomic = AtomicEth { va: a, rkey: Key::new(k), swap_add: b, compare: c };
         prop_assert_eq!(AtomicEth::parse(&emitted(|h| atomic.emit(h)).try_into().unwrap()), atomic);
         let ack = AtomicAckEth { original: a };
         prop_assert_eq!(AtomicAckEth::parse(&emitted(|h| ack.emit(h)).try_into().unwrap()), ack);
@@ -127,7 +128,7 @@ proptest! {
         prop_assert_eq!(XrcEth::parse(&emitted(|h| xrc.emit(h)).try_into().unwrap()), xrc);
         let imm = ImmDt { raw: l };
         prop_assert_eq!(ImmDt::parse(&emitted(|h| imm.emit(h)).try_into().unwrap()), imm);
-        let ieth = Ieth { rkey: l };
+        let ieth = Ieth { rkey: Key::new(l) };
         prop_assert_eq!(Ieth::parse(&emitted(|h| ieth.emit(h)).try_into().unwrap()), ieth);
         let feth = Feth { placement: x & 0xf, level: y & 3 };
         prop_assert_eq!(Feth::parse(&emitted(|h| feth.emit(h)).try_into().unwrap()), feth);

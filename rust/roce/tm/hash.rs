@@ -7,7 +7,7 @@
 
 /// The secret of a list.
 #[derive(Clone, Copy, Default)]
-pub struct Key(pub u64, pub u64);
+pub struct HashKey(pub u64, pub u64);
 
 fn round(v: &mut [u64; 4]) {
     let [a, b, c, d] = v;
@@ -23,7 +23,7 @@ fn round(v: &mut [u64; 4]) {
     *c = c.rotate_left(32);
 }
 
-impl Key {
+impl HashKey {
     /// The hash of `a`, `b`.
     pub fn hash(&self, a: u64, b: u64) -> u64 {
         let mut v = [
@@ -58,13 +58,13 @@ mod tests {
             let mut theirs = std::collections::hash_map::DefaultHasher::new();
             theirs.write(&u64::to_le_bytes(a));
             theirs.write(&u64::to_le_bytes(b));
-            assert_eq!(Key(0, 0).hash(a, b), theirs.finish());
+            assert_eq!(HashKey(0, 0).hash(a, b), theirs.finish());
         }
     }
 
     #[test]
     fn depends_on_the_key() {
-        assert_ne!(Key(1, 0).hash(5, 6), Key(0, 0).hash(5, 6));
-        assert_ne!(Key(0, 1).hash(5, 6), Key(0, 0).hash(5, 6));
+        assert_ne!(HashKey(1, 0).hash(5, 6), HashKey(0, 0).hash(5, 6));
+        assert_ne!(HashKey(0, 1).hash(5, 6), HashKey(0, 0).hash(5, 6));
     }
 }

@@ -10,7 +10,7 @@
 
 use core::ops::DerefMut;
 
-use super::hash::Key;
+use super::hash::HashKey;
 
 /// Distinct masks in a list at a time.
 pub const MAX_MASKS: usize = 16;
@@ -86,7 +86,7 @@ struct Mask {
 pub struct List<E, B> {
     entries: E,
     buckets: B,
-    key: Key,
+    key: HashKey,
     masks: [Mask; MAX_MASKS],
     posted: u64,
     len: u32,
@@ -98,7 +98,7 @@ where
     B: DerefMut<Target = [u32]>,
 {
     /// An empty list.
-    pub fn new(mut entries: E, mut buckets: B, key: Key) -> Self {
+    pub fn new(mut entries: E, mut buckets: B, key: HashKey) -> Self {
         for entry in entries.iter_mut() {
             *entry = Entry::default();
         }

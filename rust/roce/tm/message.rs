@@ -2,6 +2,8 @@
 
 //! The header at the start of a message to a tag-matching queue (`tm_types.h`).
 
+use crate::key::Key;
+
 /// Bytes of the tag-matching header.
 pub const TMH_LEN: usize = 16;
 /// Bytes of the tag-matching header and the rendezvous header.
@@ -27,7 +29,7 @@ pub struct Rvh {
     /// Virtual address at the sender.
     pub va: u64,
     /// Remote key.
-    pub rkey: u32,
+    pub rkey: Key,
     /// Bytes.
     pub len: u32,
 }
@@ -73,7 +75,7 @@ impl Rvh {
         let [a0, a1, a2, a3, a4, a5, a6, a7, k0, k1, k2, k3, l0, l1, l2, l3] = *b;
         Self {
             va: u64::from_be_bytes([a0, a1, a2, a3, a4, a5, a6, a7]),
-            rkey: u32::from_be_bytes([k0, k1, k2, k3]),
+            rkey: Key::from_wire([k0, k1, k2, k3]),
             len: u32::from_be_bytes([l0, l1, l2, l3]),
         }
     }
@@ -85,7 +87,7 @@ pub fn fin(tmh: &Tmh, rvh: &Rvh) -> [u8; RNDV_LEN] {
     let [a0, a1, a2, a3] = tmh.app_ctx.to_be_bytes();
     let [t0, t1, t2, t3, t4, t5, t6, t7] = tmh.tag.to_be_bytes();
     let [v0, v1, v2, v3, v4, v5, v6, v7] = rvh.va.to_be_bytes();
-    let [k0, k1, k2, k3] = rvh.rkey.to_be_bytes();
+    let [k0, k1, k2, k3] = rvh.rkey.to_wire();
     let [l0, l1, l2, l3] = rvh.len.to_be_bytes();
     [
         FIN, 0, 0, 0, a0, a1, a2, a3, t0, t1, t2, t3, t4, t5, t6, t7, //
@@ -112,7 +114,7 @@ mod tests {
     };
     const RVH: Rvh = Rvh {
         va: 0x1011_1213_1415_1617,
-        rkey: 0x1819_1a1b,
+        rkey: Key::new(0x1819_1a1b),
         len: 0x1c1d_1e1f,
     };
 

@@ -3,6 +3,7 @@
 //! Atomic extended transport header and its acknowledge (IBTA 9.3.4, 9.5.3).
 
 use super::HeaderBuf;
+use crate::key::Key;
 
 /// Bytes of [`AtomicEth`] on the wire.
 pub const LEN: usize = 28;
@@ -16,7 +17,7 @@ pub struct AtomicEth {
     /// Remote virtual address, a multiple of eight.
     pub va: u64,
     /// Remote key.
-    pub rkey: u32,
+    pub rkey: Key,
     /// Value to swap in, or to add.
     pub swap_add: u64,
     /// Value to compare with.
@@ -31,7 +32,7 @@ impl AtomicEth {
         let [s0, s1, s2, s3, s4, s5, s6, s7, c0, c1, c2, c3, c4, c5, c6, c7] = rest;
         Self {
             va: u64::from_be_bytes([a0, a1, a2, a3, a4, a5, a6, a7]),
-            rkey: u32::from_be_bytes([k0, k1, k2, k3]),
+            rkey: Key::from_wire([k0, k1, k2, k3]),
             swap_add: u64::from_be_bytes([s0, s1, s2, s3, s4, s5, s6, s7]),
             compare: u64::from_be_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
         }
@@ -41,7 +42,7 @@ impl AtomicEth {
     #[inline]
     pub fn emit(&self, out: &mut HeaderBuf) {
         out.put(&self.va.to_be_bytes());
-        out.put(&self.rkey.to_be_bytes());
+        out.put(&self.rkey.to_wire());
         out.put(&self.swap_add.to_be_bytes());
         out.put(&self.compare.to_be_bytes());
     }
@@ -79,7 +80,7 @@ mod tests {
         let b: [u8; 28] = core::array::from_fn(|i| i as u8);
         let h = AtomicEth::parse(&b);
         assert_eq!(h.va, 0x0001_0203_0405_0607);
-        assert_eq!(h.rkey, 0x0809_0a0b);
+        assert_eq!(h.rkey, Key::new(0x0809_0a0b));
         assert_eq!(h.swap_add, 0x0c0d_0e0f_1011_1213);
         assert_eq!(h.compare, 0x1415_1617_1819_1a1b);
         let mut out = HeaderBuf::new();

@@ -3,6 +3,7 @@
 //! Invalidate extended transport header (IBTA 9.3.6).
 
 use super::HeaderBuf;
+use crate::key::Key;
 
 /// Bytes on the wire.
 pub const LEN: usize = 4;
@@ -11,7 +12,7 @@ pub const LEN: usize = 4;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Ieth {
     /// The remote key to invalidate.
-    pub rkey: u32,
+    pub rkey: Key,
 }
 
 impl Ieth {
@@ -19,14 +20,14 @@ impl Ieth {
     #[inline]
     pub fn parse(b: &[u8; LEN]) -> Self {
         Self {
-            rkey: u32::from_be_bytes(*b),
+            rkey: Key::from_wire(*b),
         }
     }
 
     /// To the wire.
     #[inline]
     pub fn emit(&self, out: &mut HeaderBuf) {
-        out.put(&self.rkey.to_be_bytes());
+        out.put(&self.rkey.to_wire());
     }
 }
 
@@ -37,7 +38,7 @@ mod tests {
     #[test]
     fn layout() {
         let h = Ieth::parse(&[1, 2, 3, 4]);
-        assert_eq!(h.rkey, 0x0102_0304);
+        assert_eq!(h.rkey, Key::new(0x0102_0304));
         let mut out = HeaderBuf::new();
         h.emit(&mut out);
         assert_eq!(out.as_slice(), &[1, 2, 3, 4]);

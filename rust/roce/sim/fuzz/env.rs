@@ -2,6 +2,7 @@
 
 //! The environment of the state machines under fuzzing.
 
+use roce::key::Key;
 use roce::number::Srqn;
 use roce::opcode::Family;
 use roce::psn::Psn;
@@ -52,7 +53,7 @@ pub(super) struct Env<'a> {
     pub(super) send_fatal: u32,
     // Responder.
     pub(super) current: Option<u64>,
-    pub(super) checked: Vec<(AccessKind, u32, u64, u32)>,
+    pub(super) checked: Vec<(AccessKind, Key, u64, u32)>,
     pub(super) recv_fatal: u32,
     /// What was acknowledged.
     pub(super) acks: Vec<Psn>,
@@ -78,7 +79,7 @@ impl Env<'_> {
         }
     }
 
-    pub(super) fn is_checked(&self, kind: AccessKind, rkey: u32, va: u64, len: u64) -> bool {
+    pub(super) fn is_checked(&self, kind: AccessKind, rkey: Key, va: u64, len: u64) -> bool {
         self.checked.iter().any(|(k, key, base, size)| {
             let at = va.wrapping_sub(*base);
             *k == kind && *key == rkey && at.saturating_add(len) <= u64::from(*size)
@@ -193,7 +194,7 @@ impl ResponderEnv for Env<'_> {
     fn remote_write(
         &mut self,
         _srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         data: &[u8],
     ) -> Result<(), Fault> {
@@ -211,7 +212,7 @@ impl ResponderEnv for Env<'_> {
     fn atomic(
         &mut self,
         _srqn: Option<Srqn>,
-        _rkey: u32,
+        _rkey: Key,
         va: u64,
         _op: AtomicOp,
     ) -> Result<u64, Fault> {
@@ -231,7 +232,7 @@ impl ResponderEnv for Env<'_> {
         Ok(())
     }
 
-    fn invalidate(&mut self, _rkey: u32) -> Result<(), Fault> {
+    fn invalidate(&mut self, _rkey: Key) -> Result<(), Fault> {
         self.trace.note(46);
         if self.refuses() & 0x1f == 13 {
             return Err(Fault);

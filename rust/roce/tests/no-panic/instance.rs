@@ -14,6 +14,7 @@ use roce::icrc::{
     self,
     Crc32, //
 };
+use roce::key::Key;
 use roce::number::Srqn;
 use roce::requester::{
     LocalError,
@@ -52,7 +53,7 @@ use roce::status::{
 use roce::tm::{
     AddError,
     Entry,
-    Key,
+    HashKey,
     Matcher,
     Message,
     Rvh,
@@ -86,10 +87,10 @@ pub struct Opaque {
     pub place: fn(u32, &[u8]) -> Result<(), ScatterError>,
     pub received: fn(&RecvCompletion) -> Result<(), CompletionLost>,
     pub check: fn(&RemoteAccess) -> Result<(), Fault>,
-    pub write: fn(Option<Srqn>, u32, u64, &[u8]) -> Result<(), Fault>,
-    pub atomic: fn(Option<Srqn>, u32, u64, AtomicOp) -> Result<u64, Fault>,
+    pub write: fn(Option<Srqn>, Key, u64, &[u8]) -> Result<(), Fault>,
+    pub atomic: fn(Option<Srqn>, Key, u64, AtomicOp) -> Result<u64, Fault>,
     pub flush: fn(Option<Srqn>, &Flush) -> Result<(), Fault>,
-    pub invalidate: fn(u32) -> Result<(), Fault>,
+    pub invalidate: fn(Key) -> Result<(), Fault>,
     pub reply: fn(&HeaderBuf),
     pub event: fn(QpEvent),
     pub crc: fn(u32, &[u8]) -> u32,
@@ -135,7 +136,7 @@ impl ResponderEnv for Opaque {
     fn remote_write(
         &mut self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         data: &[u8],
     ) -> Result<(), Fault> {
@@ -144,7 +145,7 @@ impl ResponderEnv for Opaque {
     fn atomic(
         &mut self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         op: AtomicOp,
     ) -> Result<u64, Fault> {
@@ -153,7 +154,7 @@ impl ResponderEnv for Opaque {
     fn flush(&mut self, srqn: Option<Srqn>, flush: &Flush) -> Result<(), Fault> {
         (self.flush)(srqn, flush)
     }
-    fn invalidate(&mut self, rkey: u32) -> Result<(), Fault> {
+    fn invalidate(&mut self, rkey: Key) -> Result<(), Fault> {
         (self.invalidate)(rkey)
     }
     fn reply(&mut self, header: &HeaderBuf) {
@@ -350,7 +351,7 @@ pub fn recv_local_finish(
 }
 
 #[inline(never)]
-pub fn tm_new(entries: &'static mut [Entry], buckets: &'static mut [u32], key: Key) -> Tags {
+pub fn tm_new(entries: &'static mut [Entry], buckets: &'static mut [u32], key: HashKey) -> Tags {
     Matcher::new(entries, buckets, key)
 }
 

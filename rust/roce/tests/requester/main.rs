@@ -11,6 +11,7 @@ mod queue;
 mod responses;
 mod retries;
 
+use roce::key::Key;
 use roce::mtu::Mtu;
 use roce::number::Qpn;
 use roce::psn::Psn;

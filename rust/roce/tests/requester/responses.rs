@@ -48,7 +48,7 @@ fn repeated_read_names_the_rest() {
         op: SendOp::Read,
         length: 1000,
         remote_addr: 0x1000,
-        rkey: 7,
+        rkey: Key::new(7),
         ..SendWr::default()
     });
     h.post(SendOp::Send, 0);
@@ -58,7 +58,7 @@ fn repeated_read_names_the_rest() {
     let t = h.poll().unwrap();
     let p = Packet::parse(t.header.as_slice()).unwrap();
     let reth = p.reth.unwrap();
-    assert_eq!((reth.va, reth.len, reth.rkey), (0x1100, 744, 7));
+    assert_eq!((reth.va, reth.len, reth.rkey), (0x1100, 744, Key::new(7)));
     assert_eq!(p.bth.psn, Psn::new(PSN + 1));
 }
 

@@ -10,6 +10,7 @@ mod refusals;
 mod services;
 mod wraps;
 
+use roce::key::Key;
 use roce::mtu::Mtu;
 use roce::number::{
     Qpn,
@@ -306,5 +307,5 @@ fn immediate_invalidate_solicited() {
     let r = &p.env.received;
     assert_eq!(r[0].imm.map(u32::to_ne_bytes), Some([1, 2, 3, 4]));
     assert!(r[0].solicited && !r[1].solicited);
-    assert_eq!((r[1].imm, r[1].invalidated), (None, Some(0xabcd)));
+    assert_eq!((r[1].imm, r[1].invalidated), (None, Some(Key::new(0xabcd))));
 }

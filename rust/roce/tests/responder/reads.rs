@@ -18,7 +18,10 @@ fn read_response_is_cut_at_the_mtu() {
         [(0x0d, PSN, 256), (0x0e, PSN + 1, 256), (0x0f, 0, 188)]
     );
     let data: Vec<u8> = a.iter().flat_map(|a| a.payload.clone()).collect();
-    assert_eq!(data, p.env.fetch(RKEY_READ, VA_READ + 5, 700).unwrap());
+    assert_eq!(
+        data,
+        p.env.fetch(Key::new(RKEY_READ), VA_READ + 5, 700).unwrap()
+    );
     assert_eq!(p.responder.rq_psn(), Psn::new(1));
 }
 

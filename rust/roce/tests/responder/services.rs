@@ -153,7 +153,7 @@ fn flush_is_executed_as_asked() {
             p.send(&raw);
             assert_eq!(p.answers().len(), 1);
             let flush = Flush {
-                rkey: RKEY_WRITE,
+                rkey: Key::new(RKEY_WRITE),
                 va: VA_WRITE + 3,
                 len: 7,
                 placement: Placement { global, persistent },

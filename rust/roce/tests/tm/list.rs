@@ -15,7 +15,7 @@ use crate::naive::Naive;
 use roce::tm::{
     AddError,
     Entry,
-    Key,
+    HashKey,
     Matcher,
     MAX_MASKS,
     MAX_TAGS, //
@@ -27,7 +27,7 @@ pub fn matcher(entries: u32, buckets: usize) -> Tags {
     Matcher::new(
         vec![Entry::default(); entries as usize],
         vec![0; buckets],
-        Key(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210),
+        HashKey(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210),
     )
 }
 
@@ -292,7 +292,7 @@ fn distinct_tags_cost_nothing() {
                 looks: looks.clone(),
             },
             vec![0; n as usize],
-            Key(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210),
+            HashKey(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210),
         );
         for i in 0..n {
             tags.add(i, u64::from(i), u64::MAX).unwrap();

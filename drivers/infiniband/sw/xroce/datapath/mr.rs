@@ -24,7 +24,7 @@ use rdma::rcu::KeyRef;
 use roce::responder::AccessKind;
 
 /// The key of kernel users that stands for all kernel memory. Its number, 0, is in no table.
-pub const LOCAL_DMA_LKEY: u32 = 0;
+pub const LOCAL_DMA_LKEY: Key = Key::new(0);
 
 /// A peer may write.
 pub(crate) const REMOTE_WRITE: u32 = access::REMOTE_WRITE;
@@ -77,7 +77,7 @@ pub enum Region {
 /// A plain region.
 pub struct Fixed {
     /// Its key, local and remote.
-    pub key: u32,
+    pub key: Key,
     /// Address of the first byte, as work requests name it.
     pub iova: u64,
     /// Bytes.
@@ -92,7 +92,7 @@ pub struct Fixed {
 
 /// A region for fast registration.
 pub struct Fast {
-    key: u32,
+    key: Key,
     iova: u64,
     access: u32,
     /// The pages that were mapped last.
@@ -109,7 +109,7 @@ pub fn offset(iova: u64, length: u64, addr: u64, len: u64) -> Option<u64> {
 
 impl Region {
     /// A region for fast registration with `memory`, closed.
-    pub fn fast(key: u32, memory: Memory) -> Self {
+    pub fn fast(key: Key, memory: Memory) -> Self {
         Region::Fast(Gated::new(Fast {
             key,
             iova: 0,
@@ -165,7 +165,7 @@ impl WireMr {
     /// are inside and may be used so.
     fn with<R>(
         &self,
-        key: u32,
+        key: Key,
         pd: u64,
         addr: u64,
         len: u64,
@@ -196,7 +196,7 @@ impl WireMr {
     }
 
     /// Counts a window of `len` bytes at `addr` that gives `rights`, if the region admits that.
-    pub(crate) fn bind(&self, key: u32, pd: u64, addr: u64, len: u64, rights: u32) -> Result<()> {
+    pub(crate) fn bind(&self, key: Key, pd: u64, addr: u64, len: u64, rights: u32) -> Result<()> {
         // A window cannot make memory persistent, only a region can: its memory was looked at.
         let mut needed = access::MW_BIND | rights & access::FLUSH_PERSISTENT;
         if rights & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
@@ -249,7 +249,7 @@ impl WireMr {
 /// Runs `f` on the memory that a local key names, with the offset of `addr` in it. Any context but
 /// hard interrupt; `f` must not sleep.
 pub(crate) fn with_local<R>(
-    lkey: u32,
+    lkey: Key,
     pd: u64,
     addr: u64,
     len: u64,
@@ -263,7 +263,7 @@ pub(crate) fn with_local<R>(
 /// As [`with_local`], for the remote key in a packet that came to queue pair `qpn`; `needed` is made
 /// of [`REMOTE_WRITE`], [`REMOTE_READ`], [`REMOTE_ATOMIC`] and the like.
 pub(crate) fn with_remote<R>(
-    rkey: u32,
+    rkey: Key,
     pd: u64,
     qpn: Qpn,
     addr: u64,
@@ -282,7 +282,7 @@ pub(crate) fn with_remote<R>(
 
 /// As [`with_local`], for rights of `needed`.
 pub(crate) fn with<R>(
-    key: u32,
+    key: Key,
     pd: u64,
     addr: u64,
     len: u64,
@@ -295,7 +295,7 @@ pub(crate) fn with<R>(
         Sleeps(F),
     }
     let mrs = &tables::get().ok_or(Fault)?.mrs;
-    let found = mrs.with(key >> 8, |mr| {
+    let found = mrs.with(key.index(), |mr| {
         if mr.sleeps() && mr.pd == pd {
             Found::Sleeps(f)
         } else {
@@ -307,7 +307,7 @@ pub(crate) fn with<R>(
         // By reference, since it sleeps.
         Some(Found::Sleeps(f)) => {
             let fits = |mr: &WireMr| mr.sleeps() && mr.pd == pd;
-            let mr = mrs.get_if(key >> 8, fits).ok_or(Fault)?;
+            let mr = mrs.get_if(key.index(), fits).ok_or(Fault)?;
             mr.with(key, pd, addr, len, needed, f)
         }
         None => Err(Fault),
@@ -315,9 +315,9 @@ pub(crate) fn with<R>(
 }
 
 /// Whether a key refers to on-demand memory. Windows are not bound to such memory.
-pub(crate) fn sleeps(key: u32) -> bool {
+pub(crate) fn sleeps(key: Key) -> bool {
     tables::get()
-        .and_then(|tables| tables.mrs.with(key >> 8, |mr| mr.sleeps()))
+        .and_then(|tables| tables.mrs.with(key.index(), |mr| mr.sleeps()))
         .unwrap_or(false)
 }
 
@@ -333,12 +333,12 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
 /// be closed already. A wrong key is looked at only, since closing disturbs those who have the right
 /// one. By a peer's request, `by_peer`, only what peers have a right to: no other region has a key for
 /// them, so they could have guessed it only.
-fn invalidate_fast(key: u32, pd: u64, by_peer: bool) -> Result<(), Fault> {
+fn invalidate_fast(key: Key, pd: u64, by_peer: bool) -> Result<(), Fault> {
     const REMOTE: u32 = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | access::FLUSH_GLOBAL;
     let fits = |r: &Fast| r.key == key && (!by_peer || r.access & REMOTE != 0);
     tables::get()
         .and_then(|tables| {
-            tables.mrs.with(key >> 8, |mr| match &mr.kind {
+            tables.mrs.with(key.index(), |mr| match &mr.kind {
                 Region::Fast(fast) if mr.pd == pd && fast.read(fits) != Some(false) => {
                     fast.write(|r, open| {
                         if fits(r) {
@@ -356,7 +356,7 @@ fn invalidate_fast(key: u32, pd: u64, by_peer: bool) -> Result<(), Fault> {
 
 /// A LOCAL_INV work request: of a window of type 2 that is bound to the queue pair, or of a fast
 /// registered region.
-pub(crate) fn local_invalidate(qp: &WireQp, key: u32) -> Result<(), WcStatus> {
+pub(crate) fn local_invalidate(qp: &WireQp, key: Key) -> Result<(), WcStatus> {
     if mw::is_window(key) {
         mw::invalidate(qp, key)
     } else {
@@ -366,7 +366,7 @@ pub(crate) fn local_invalidate(qp: &WireQp, key: u32) -> Result<(), WcStatus> {
 }
 
 /// A peer's SEND with invalidate, as [`local_invalidate`].
-pub(crate) fn remote_invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
+pub(crate) fn remote_invalidate(qp: &WireQp, rkey: Key) -> Result<(), Fault> {
     if mw::is_window(rkey) {
         mw::invalidate(qp, rkey)
     } else {
@@ -382,7 +382,7 @@ pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> 
     }
     tables::get()
         .and_then(|tables| {
-            tables.mrs.with(reg.key >> 8, |mr| match &mr.kind {
+            tables.mrs.with(reg.key.index(), |mr| match &mr.kind {
                 // As for `invalidate_fast`: closed only when that may be right.
                 Region::Fast(fast) if mr.pd == qp.pd && fast.read(|_| ()).is_none() => {
                     fast.write(|r, open| {
@@ -406,6 +406,6 @@ pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> 
 static VARIANT: Atomic<u32> = Atomic::new(1);
 
 /// The first key of the object with a number.
-pub fn first_key(number: u32) -> u32 {
-    number << 8 | VARIANT.fetch_add(1, Relaxed) & 0xff
+pub fn first_key(number: u32) -> Key {
+    Key::from_parts(number, VARIANT.fetch_add(1, Relaxed) as u8)
 }

@@ -28,8 +28,8 @@ const RIGHTS: u32 = access::REMOTE_WRITE
 const SUPPORTED: u32 = RIGHTS | access::LOCAL_WRITE | access::ZERO_BASED | access::OPTIONAL;
 
 /// Whether a key is one of a window.
-pub fn is_window(key: u32) -> bool {
-    key >> 8 >= FIRST_MW
+pub fn is_window(key: Key) -> bool {
+    key.index() >= FIRST_MW
 }
 
 /// What a window is bound to.
@@ -39,7 +39,7 @@ pub fn is_window(key: u32) -> bool {
 #[derive(Clone, Copy)]
 struct Bound {
     /// Key of the region.
-    mr: u32,
+    mr: Key,
     /// Address of the first byte, as the region is addressed.
     addr: u64,
     /// The same, as the window is addressed.
@@ -52,7 +52,7 @@ struct Bound {
 
 /// What changes in a window.
 struct State {
-    key: u32,
+    key: Key,
     bound: Option<Bound>,
 }
 
@@ -70,7 +70,7 @@ impl WireMw {
     /// # Errors
     ///
     /// ENOMEM.
-    pub fn new(pd: u64, mw_type: MwType, key: u32) -> Result<Ref<Self>> {
+    pub fn new(pd: u64, mw_type: MwType, key: Key) -> Result<Ref<Self>> {
         let state = Gated::new(State { key, bound: None });
         Ref::new(WireMw { pd, mw_type, state }, GFP_ACCOUNT)
     }
@@ -80,7 +80,7 @@ impl WireMw {
         self.state.write(|state, _| {
             state.unbind();
             // Who found the window before may still want to bind it: no request has this key.
-            state.key = 0;
+            state.key = Key::default();
             (false, ())
         });
     }
@@ -90,7 +90,7 @@ impl State {
     /// Lets go of the region.
     fn unbind(&mut self) {
         if let (Some(bound), Some(tables)) = (self.bound.take(), tables::get()) {
-            tables.mrs.with(bound.mr >> 8, |mr| mr.unbind());
+            tables.mrs.with(bound.mr.index(), |mr| mr.unbind());
         }
     }
 }
@@ -111,7 +111,7 @@ impl Bound {
 
 /// Runs `f` on what the key of a window names in a packet that came to queue pair `qpn`.
 fn with_bound<R>(
-    rkey: u32,
+    rkey: Key,
     pd: u64,
     qpn: Qpn,
     f: impl FnOnce(&Bound) -> Result<R, Fault>,
@@ -119,7 +119,7 @@ fn with_bound<R>(
     let tables = tables::get().ok_or(Fault)?;
     tables
         .mws
-        .with(rkey >> 8, |mw| {
+        .with(rkey.index(), |mw| {
             if mw.pd != pd {
                 return Err(Fault);
             }
@@ -139,7 +139,7 @@ fn with_bound<R>(
 /// Runs `f` on the memory that the key of a window names in a packet that came to queue pair `qpn`,
 /// as [`mr::with_remote`].
 pub(crate) fn with<R>(
-    rkey: u32,
+    rkey: Key,
     pd: u64,
     qpn: Qpn,
     addr: u64,
@@ -154,7 +154,7 @@ pub(crate) fn with<R>(
 }
 
 /// Address and length of all of a window, as it is addressed, if it may be used so.
-pub(crate) fn whole(rkey: u32, pd: u64, qpn: Qpn, needed: u32) -> Result<(u64, u64), Fault> {
+pub(crate) fn whole(rkey: Key, pd: u64, qpn: Qpn, needed: u32) -> Result<(u64, u64), Fault> {
     with_bound(rkey, pd, qpn, |bound| {
         let range = (bound.base, bound.length);
         bound.admits(range.0, range.1, needed).ok_or(Fault)?;
@@ -165,8 +165,9 @@ pub(crate) fn whole(rkey: u32, pd: u64, qpn: Qpn, needed: u32) -> Result<(u64, u
 /// A BIND_MW work request on `qp`.
 pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
     let error = WcStatus::MwBindErr;
-    let number = bind.mw_rkey >> 8;
-    if !is_window(bind.mw_rkey) || bind.new_rkey >> 8 != number || bind.access & !SUPPORTED != 0 {
+    let number = bind.mw_rkey.index();
+    if !is_window(bind.mw_rkey) || bind.new_rkey.index() != number || bind.access & !SUPPORTED != 0
+    {
         return Err(error);
     }
     let tables = tables::get().ok_or(error)?;
@@ -196,7 +197,7 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
                     .addr
                     .checked_add(bind.length)
                     .and_then(|_| {
-                        tables.mrs.with(bind.mr_lkey >> 8, |mr| {
+                        tables.mrs.with(bind.mr_lkey.index(), |mr| {
                             mr.bind(bind.mr_lkey, qp.pd, bind.addr, bind.length, rights)
                         })
                     })
@@ -224,10 +225,10 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
 }
 
 /// Invalidates a window of type 2 that is bound on `qp`.
-pub(crate) fn invalidate(qp: &WireQp, rkey: u32) -> Result<(), Fault> {
+pub(crate) fn invalidate(qp: &WireQp, rkey: Key) -> Result<(), Fault> {
     tables::get()
         .and_then(|tables| {
-            tables.mws.with(rkey >> 8, |mw| {
+            tables.mws.with(rkey.index(), |mw| {
                 if mw.pd != qp.pd || mw.mw_type != MwType::Two {
                     return Err(Fault);
                 }

@@ -88,6 +88,7 @@ pub use rdma::{
     work::Work, //
 };
 pub use roce::{
+    key::Key,
     number::{
         Qpn,
         Srqn, //

@@ -34,7 +34,7 @@ use rdma::sync::BhBackend;
 use roce::tm::{
     Credit,
     Entry,
-    Key,
+    HashKey,
     Matcher, //
 };
 
@@ -46,7 +46,7 @@ const REST_BURST: u32 = 512;
 struct TagSge {
     addr: u64,
     len: u32,
-    lkey: u32,
+    lkey: Key,
 }
 
 /// What a tag is for; the list has the tag itself.
@@ -133,7 +133,7 @@ impl Tm {
         (freed, freed_entries): (Arc<RingMem>, u32),
     ) -> Result<Arc<Self>> {
         let tags = max_num_tags as usize;
-        let key = Key(rdma::random::random_u64(), rdma::random::random_u64());
+        let key = HashKey(rdma::random::random_u64(), rdma::random::random_u64());
         let inner = Inner {
             matcher: Matcher::new(filled(tags)?, filled(tags)?, key),
             bodies: filled(tags)?,

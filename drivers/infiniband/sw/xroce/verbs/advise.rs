@@ -33,19 +33,20 @@ pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[Advised
         false => Ok(()),
     };
     for range in list {
-        if mw::is_window(range.lkey) {
+        let lkey = Key::new(range.lkey);
+        if mw::is_window(lkey) {
             return Err(EINVAL);
         }
         let mut error = ENOENT;
         // Not of a region that is pinned: its owner waits for readers, not for references.
         let fits = |mr: &WireMr| {
             let ours = mr.pd() == pd.data().id();
-            if !ours && matches!(mr.kind(), Region::Fixed(r) if r.key == range.lkey) {
+            if !ours && matches!(mr.kind(), Region::Fixed(r) if r.key == lkey) {
                 error = EPERM;
             }
             ours && mr.sleeps()
         };
-        let Some(mr) = tables.mrs.get_if(range.lkey >> 8, fits) else {
+        let Some(mr) = tables.mrs.get_if(lkey.index(), fits) else {
             return Err(error);
         };
         let Region::Fixed(region) = mr.kind() else {
@@ -54,7 +55,7 @@ pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[Advised
         let Memory::OnDemand(memory) = &*region.memory else {
             return Err(ENOENT);
         };
-        if region.key != range.lkey {
+        if region.key != lkey {
             return Err(ENOENT);
         }
         if advice == Advice::PrefetchWrite && region.access & access::LOCAL_WRITE == 0 {

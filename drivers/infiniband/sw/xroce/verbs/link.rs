@@ -76,7 +76,7 @@ impl LinkOps<Xroce> for Links {
             &DeviceConfig {
                 name,
                 description: c"xroce",
-                local_dma_lkey: mr::LOCAL_DMA_LKEY,
+                local_dma_lkey: mr::LOCAL_DMA_LKEY.get(),
             },
         )?;
         // It may have gone, or gone to another namespace, before `Watch` could find the device.

@@ -55,7 +55,7 @@ impl MrData {
 fn publish(
     device: &Arc<WireDevice>,
     pd: u64,
-    kind: impl FnOnce(u32) -> Region,
+    kind: impl FnOnce(Key) -> Region,
 ) -> Result<CreatedMr<MrData>> {
     let charge = Charge::new(device, Kind::Mr)?;
     let reservation = tables::tables()?.mrs.reserve()?;
@@ -67,8 +67,8 @@ fn publish(
             number,
             _charge: charge,
         },
-        lkey: key,
-        rkey: key,
+        lkey: key.get(),
+        rkey: key.get(),
     })
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn alloc(pd: &Pd<Xroce>, mw_type: MwType) -> Result<CreatedMw<MwData>
             number,
             _charge: charge,
         },
-        rkey,
+        rkey: rkey.get(),
     })
 }
 

@@ -36,12 +36,13 @@ fn kernel_list(
     let count = sges.len();
     let mut total = 0u64;
     for (from, to) in sges.zip(list.get_mut(..count).ok_or(EINVAL)?) {
+        let lkey = Key::new(from.lkey);
         *to = Sge {
             addr: from.address(),
             len: from.length,
-            lkey: from.lkey,
+            lkey,
             // The one key that stands for all kernel memory needs no look-up.
-            kernel: (from.lkey == LOCAL_DMA_LKEY).then(|| from.memory()),
+            kernel: (lkey == LOCAL_DMA_LKEY).then(|| from.memory()),
         };
         total = total.wrapping_add(u64::from(from.length));
     }
@@ -156,12 +157,12 @@ fn post_to_flush(queue: &KernelQueue<SendHead>, wr: &SendWr<'_, Xroce>, op: Send
 fn fill_rdma(head: &mut SendHead, wr: &SendWr<'_, Xroce>) -> Result {
     if let Some(rdma) = wr.rdma() {
         head.rdma.remote_addr = rdma.remote_addr;
-        head.rdma.rkey = rdma.rkey;
+        head.rdma.rkey = Key::new(rdma.rkey);
     }
     if let Some(atomic) = wr.atomic() {
         head.rdma = RdmaPart {
             remote_addr: atomic.remote_addr,
-            rkey: atomic.rkey,
+            rkey: Key::new(atomic.rkey),
             srqn: 0,
             compare_add: atomic.compare_add,
             swap: atomic.swap,
@@ -169,12 +170,13 @@ fn fill_rdma(head: &mut SendHead, wr: &SendWr<'_, Xroce>) -> Result {
     }
     if head.op == SendOp::RegMr {
         let reg = wr.reg().ok_or(EINVAL)?;
-        if reg.mr.data().number() != reg.key >> 8 {
+        let key = Key::new(reg.key);
+        if reg.mr.data().number() != key.index() {
             return Err(EINVAL);
         }
         head.rdma = RdmaPart::from_reg(&RegPart {
             iova: reg.iova,
-            key: reg.key,
+            key,
             access: reg.access,
         });
     }

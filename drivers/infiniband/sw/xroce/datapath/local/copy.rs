@@ -29,7 +29,7 @@ pub(super) enum End<'a> {
         /// QP that is asked for the access.
         qpn: Qpn,
         /// The key.
-        rkey: u32,
+        rkey: Key,
         /// Address of the first byte.
         va: u64,
     },

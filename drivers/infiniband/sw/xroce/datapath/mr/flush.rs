@@ -34,7 +34,7 @@ fn needed(placement: Placement) -> u32 {
 
 impl WireMr {
     /// Address and length of all of it, if the key fits and it may be used so.
-    fn whole(&self, key: u32, pd: u64, needed: u32) -> Result<(u64, u64), Fault> {
+    fn whole(&self, key: Key, pd: u64, needed: u32) -> Result<(u64, u64), Fault> {
         // The gate is for those who may come in.
         if self.pd != pd {
             return Err(Fault);
@@ -59,7 +59,11 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
         return mw::whole(rkey, pd, qpn, needed);
     }
     tables::get()
-        .and_then(|tables| tables.mrs.with(rkey >> 8, |mr| mr.whole(rkey, pd, needed)))
+        .and_then(|tables| {
+            tables
+                .mrs
+                .with(rkey.index(), |mr| mr.whole(rkey, pd, needed))
+        })
         .unwrap_or(Err(Fault))
 }
 

@@ -19,7 +19,7 @@ pub struct Sge {
     /// Bytes.
     pub len: u32,
     /// Local key; unused with `kernel`.
-    pub lkey: u32,
+    pub lkey: Key,
     /// The address of a kernel user that gave the device's local DMA key.
     pub kernel: Option<KernelAddr>,
 }
@@ -64,13 +64,13 @@ pub struct BindPart {
     /// Bytes; 0 unbinds a window of type 1.
     pub length: u64,
     /// Local key of the region.
-    pub mr_lkey: u32,
+    pub mr_lkey: Key,
     /// Present key of the window.
-    pub mw_rkey: u32,
+    pub mw_rkey: Key,
     /// `IB_ACCESS_*` flags.
     pub access: u32,
     /// Key from now on.
-    pub new_rkey: u32,
+    pub new_rkey: Key,
 }
 
 /// What a fast registration names.
@@ -79,7 +79,7 @@ pub struct RegPart {
     /// Address of the first byte.
     pub iova: u64,
     /// Key from now on.
-    pub key: u32,
+    pub key: Key,
     /// `IB_ACCESS_*` flags.
     pub access: u32,
 }
@@ -111,7 +111,7 @@ pub struct RdmaPart {
     /// Remote virtual address.
     pub remote_addr: u64,
     /// Remote key.
-    pub rkey: u32,
+    pub rkey: Key,
     /// Remote XRC SRQ number, of SENDs too.
     pub srqn: u32,
     /// Comparand or addend of an atomic.
@@ -128,9 +128,9 @@ impl RdmaPart {
         RdmaPart {
             remote_addr: bind.addr,
             rkey: bind.mr_lkey,
-            srqn: bind.mw_rkey,
+            srqn: bind.mw_rkey.get(),
             compare_add: bind.length,
-            swap: u64::from(bind.access) << 32 | u64::from(bind.new_rkey),
+            swap: u64::from(bind.access) << 32 | u64::from(bind.new_rkey.get()),
         }
     }
 
@@ -140,9 +140,9 @@ impl RdmaPart {
             addr: self.remote_addr,
             length: self.compare_add,
             mr_lkey: self.rkey,
-            mw_rkey: self.srqn,
+            mw_rkey: Key::new(self.srqn),
             access: (self.swap >> 32) as u32,
-            new_rkey: self.swap as u32,
+            new_rkey: Key::new(self.swap as u32),
         }
     }
 

@@ -489,7 +489,7 @@ fn to_requester(wqe: &SendWqe) -> SendWr {
         fence: head.fence,
         length: head.length,
         imm: head.imm,
-        invalidate_rkey: head.imm,
+        invalidate_rkey: Key::new(head.imm),
         remote_addr: head.rdma.remote_addr,
         rkey: head.rdma.rkey,
         srqn: Srqn::new(head.rdma.srqn),

@@ -158,7 +158,7 @@ impl Inner {
             *sge = TagSge {
                 addr: u64_at(slot, from.wrapping_add(abi::sge::ADDR)),
                 len: u32_at(slot, from.wrapping_add(abi::sge::LENGTH)),
-                lkey: u32_at(slot, from.wrapping_add(abi::sge::LKEY)),
+                lkey: Key::new(u32_at(slot, from.wrapping_add(abi::sge::LKEY))),
             };
             from = from.wrapping_add(abi::SGE_SIZE);
         }

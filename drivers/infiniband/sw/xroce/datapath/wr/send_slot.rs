@@ -109,7 +109,7 @@ pub(crate) fn decode_send(
     } else {
         head.rdma = RdmaPart {
             remote_addr: u64_at(slot, at::REMOTE_ADDR),
-            rkey: u32_at(slot, at::RKEY),
+            rkey: Key::new(u32_at(slot, at::RKEY)),
             srqn: u32_at(slot, at::SRQN),
             compare_add: u64_at(slot, at::COMPARE_ADD),
             swap: u64_at(slot, at::SWAP),
@@ -120,10 +120,10 @@ pub(crate) fn decode_send(
             head.rdma = RdmaPart::from_bind(&BindPart {
                 addr: u64_at(slot, at::BIND_ADDR),
                 length: u64_at(slot, at::BIND_LENGTH),
-                mr_lkey: u32_at(slot, at::BIND_MR_LKEY),
-                mw_rkey: u32_at(slot, at::BIND_MW_RKEY),
+                mr_lkey: Key::new(u32_at(slot, at::BIND_MR_LKEY)),
+                mw_rkey: Key::new(u32_at(slot, at::BIND_MW_RKEY)),
                 access: u32_at(slot, at::BIND_ACCESS),
-                new_rkey: u32_at(slot, at::BIND_NEW_RKEY),
+                new_rkey: Key::new(u32_at(slot, at::BIND_NEW_RKEY)),
             });
             return no_data(slot);
         }

@@ -34,7 +34,7 @@ fn sge_at(slot: &[u8], at: usize) -> Sge {
     Sge {
         addr: u64_at(slot, at.wrapping_add(abi::sge::ADDR)),
         len: u32_at(slot, at.wrapping_add(abi::sge::LENGTH)),
-        lkey: u32_at(slot, at.wrapping_add(abi::sge::LKEY)),
+        lkey: Key::new(u32_at(slot, at.wrapping_add(abi::sge::LKEY))),
         kernel: None,
     }
 }

@@ -55,7 +55,7 @@ impl RecvEnv<'_> {
     pub(crate) fn with_remote<R>(
         &self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         len: u64,
         access: u32,
@@ -133,7 +133,7 @@ impl ResponderEnv for RecvEnv<'_> {
     fn remote_write(
         &mut self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         data: &[u8],
     ) -> Result<(), WireFault> {
@@ -151,7 +151,7 @@ impl ResponderEnv for RecvEnv<'_> {
     fn atomic(
         &mut self,
         srqn: Option<Srqn>,
-        rkey: u32,
+        rkey: Key,
         va: u64,
         op: AtomicOp,
     ) -> Result<u64, WireFault> {
@@ -181,7 +181,7 @@ impl ResponderEnv for RecvEnv<'_> {
         done.map_err(wire_fault)
     }
 
-    fn invalidate(&mut self, rkey: u32) -> Result<(), WireFault> {
+    fn invalidate(&mut self, rkey: Key) -> Result<(), WireFault> {
         mr::remote_invalidate(self.qp, rkey).map_err(wire_fault)
     }
 
@@ -232,7 +232,7 @@ fn recv_completion(done: &RecvCompletion) -> Completion {
     }
     if let Some(rkey) = done.invalidated {
         flags |= wr::WC_WITH_INV;
-        imm = rkey;
+        imm = rkey.get();
     }
     Completion {
         status: done.status,

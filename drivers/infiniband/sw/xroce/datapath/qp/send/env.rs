@@ -69,7 +69,7 @@ impl RequesterEnv for SendEnv<'_> {
         let head = &wqe.head;
         match head.op {
             SendOp::BindMw => mw::bind(self.qp, &head.rdma.bind()),
-            SendOp::LocalInv => mr::local_invalidate(self.qp, head.imm),
+            SendOp::LocalInv => mr::local_invalidate(self.qp, Key::new(head.imm)),
             SendOp::RegMr => mr::fast_register(self.qp, &head.rdma.reg()),
             _ => Err(WcStatus::LocQpOpErr),
         }
