@@ -57,7 +57,7 @@ pub(crate) fn sleeps(sges: &[Sge]) -> bool {
 /// Runs `f` on the memory under `len` bytes at `skip` of `sge`, with the offset to hand to it.
 /// `write` says whether the memory will be written. Any context; `f` must not sleep.
 pub(crate) fn with_sge<R>(
-    pd: u64,
+    pd: PdId,
     sge: &Sge,
     skip: u32,
     len: u32,
@@ -70,7 +70,7 @@ pub(crate) fn with_sge<R>(
 
 /// Whether the memory of `sge` may be read, without reading it. On-demand memory is faulted in page
 /// by page, so only its ends are touched. Any context that [`with_sge`] may be called from.
-pub(crate) fn check_source(pd: u64, sge: &Sge) -> Result<(), Fault> {
+pub(crate) fn check_source(pd: PdId, sge: &Sge) -> Result<(), Fault> {
     // A kernel user's memory was checked when it was posted.
     let (None, Some(last)) = (&sge.kernel, sge.len.checked_sub(1)) else {
         return Ok(());
@@ -83,7 +83,7 @@ pub(crate) fn check_source(pd: u64, sge: &Sge) -> Result<(), Fault> {
 }
 
 /// Fills `out` with the bytes of the list from `offset` on.
-pub(crate) fn gather(pd: u64, sges: &[Sge], offset: u32, out: &mut [u8]) -> Result<(), Fault> {
+pub(crate) fn gather(pd: PdId, sges: &[Sge], offset: u32, out: &mut [u8]) -> Result<(), Fault> {
     let mut offset = offset;
     let mut out = out;
     while !out.is_empty() {
@@ -104,7 +104,12 @@ pub(crate) fn gather(pd: u64, sges: &[Sge], offset: u32, out: &mut [u8]) -> Resu
 }
 
 /// Stores `data` in the list from `offset` on.
-pub(crate) fn scatter(pd: u64, sges: &[Sge], offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+pub(crate) fn scatter(
+    pd: PdId,
+    sges: &[Sge],
+    offset: u32,
+    data: &[u8],
+) -> Result<(), ScatterError> {
     let mut offset = offset;
     let mut data = data;
     while !data.is_empty() {

@@ -16,7 +16,7 @@ use roce::congestion;
 /// An address handle, as work requests see it.
 #[pin_data]
 pub struct WireAh {
-    pd: u64,
+    pd: PdId,
     #[pin]
     address: SpinLockBh<Address>,
 }
@@ -44,7 +44,7 @@ impl WireAh {
     /// # Errors
     ///
     /// EINVAL if the address is not a valid RoCEv2 one with a source; ENOMEM.
-    pub fn new(pd: u64, attr: &AhAttr, flags: Flags) -> Result<Ref<Self>> {
+    pub fn new(pd: PdId, attr: &AhAttr, flags: Flags) -> Result<Ref<Self>> {
         let address = Address::new(attr)?;
         Ref::pin_init(
             try_pin_init!(WireAh {
@@ -90,7 +90,7 @@ impl WireAh {
 }
 
 /// Runs `f` on address handle `number`, if it is one of protection domain `pd`. Any context.
-pub(crate) fn with<R>(number: u32, pd: u64, f: impl FnOnce(&WireAh) -> R) -> Option<R> {
+pub(crate) fn with<R>(number: u32, pd: PdId, f: impl FnOnce(&WireAh) -> R) -> Option<R> {
     tables::get()?
         .ahs
         .with(number, |ah| (ah.pd == pd).then(|| f(ah)))

@@ -60,7 +60,7 @@ const NO_WINDOWS: u32 = 1 << 31;
 
 /// A memory region, as work requests and packets see it.
 pub struct WireMr {
-    pd: u64,
+    pd: PdId,
     kind: Region,
     /// Windows that are bound to it, or [`NO_WINDOWS`].
     windows: Atomic<u32>,
@@ -125,13 +125,13 @@ impl WireMr {
     /// # Errors
     ///
     /// ENOMEM.
-    pub fn new(pd: u64, kind: Region) -> Result<KeyRef<Self>> {
+    pub fn new(pd: PdId, kind: Region) -> Result<KeyRef<Self>> {
         let windows = Atomic::new(0);
         KeyRef::new(WireMr { pd, kind, windows }, GFP_ACCOUNT)
     }
 
     /// Number of its protection domain.
-    pub fn pd(&self) -> u64 {
+    pub fn pd(&self) -> PdId {
         self.pd
     }
 
@@ -166,7 +166,7 @@ impl WireMr {
     fn with<R>(
         &self,
         key: Key,
-        pd: u64,
+        pd: PdId,
         addr: u64,
         len: u64,
         needed: u32,
@@ -196,7 +196,7 @@ impl WireMr {
     }
 
     /// Counts a window of `len` bytes at `addr` that gives `rights`, if the region admits that.
-    pub(crate) fn bind(&self, key: Key, pd: u64, addr: u64, len: u64, rights: u32) -> Result<()> {
+    pub(crate) fn bind(&self, key: Key, pd: PdId, addr: u64, len: u64, rights: u32) -> Result<()> {
         // A window cannot make memory persistent, only a region can: its memory was looked at.
         let mut needed = access::MW_BIND | rights & access::FLUSH_PERSISTENT;
         if rights & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
@@ -250,7 +250,7 @@ impl WireMr {
 /// hard interrupt; `f` must not sleep.
 pub(crate) fn with_local<R>(
     lkey: Key,
-    pd: u64,
+    pd: PdId,
     addr: u64,
     len: u64,
     write: bool,
@@ -264,7 +264,7 @@ pub(crate) fn with_local<R>(
 /// of [`REMOTE_WRITE`], [`REMOTE_READ`], [`REMOTE_ATOMIC`] and the like.
 pub(crate) fn with_remote<R>(
     rkey: Key,
-    pd: u64,
+    pd: PdId,
     qpn: Qpn,
     addr: u64,
     len: u64,
@@ -283,7 +283,7 @@ pub(crate) fn with_remote<R>(
 /// As [`with_local`], for rights of `needed`.
 pub(crate) fn with<R>(
     key: Key,
-    pd: u64,
+    pd: PdId,
     addr: u64,
     len: u64,
     needed: u32,
@@ -333,7 +333,7 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
 /// be closed already. A wrong key is looked at only, since closing disturbs those who have the right
 /// one. By a peer's request, `by_peer`, only what peers have a right to: no other region has a key for
 /// them, so they could have guessed it only.
-fn invalidate_fast(key: Key, pd: u64, by_peer: bool) -> Result<(), Fault> {
+fn invalidate_fast(key: Key, pd: PdId, by_peer: bool) -> Result<(), Fault> {
     const REMOTE: u32 = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | access::FLUSH_GLOBAL;
     let fits = |r: &Fast| r.key == key && (!by_peer || r.access & REMOTE != 0);
     tables::get()

@@ -58,7 +58,7 @@ struct State {
 
 /// A memory window, as work requests and packets see it.
 pub struct WireMw {
-    pd: u64,
+    pd: PdId,
     mw_type: MwType,
     /// Open while it is bound.
     state: Gated<State>,
@@ -70,7 +70,7 @@ impl WireMw {
     /// # Errors
     ///
     /// ENOMEM.
-    pub fn new(pd: u64, mw_type: MwType, key: Key) -> Result<Ref<Self>> {
+    pub fn new(pd: PdId, mw_type: MwType, key: Key) -> Result<Ref<Self>> {
         let state = Gated::new(State { key, bound: None });
         Ref::new(WireMw { pd, mw_type, state }, GFP_ACCOUNT)
     }
@@ -112,7 +112,7 @@ impl Bound {
 /// Runs `f` on what the key of a window names in a packet that came to queue pair `qpn`.
 fn with_bound<R>(
     rkey: Key,
-    pd: u64,
+    pd: PdId,
     qpn: Qpn,
     f: impl FnOnce(&Bound) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
@@ -140,7 +140,7 @@ fn with_bound<R>(
 /// as [`mr::with_remote`].
 pub(crate) fn with<R>(
     rkey: Key,
-    pd: u64,
+    pd: PdId,
     qpn: Qpn,
     addr: u64,
     len: u64,
@@ -154,7 +154,7 @@ pub(crate) fn with<R>(
 }
 
 /// Address and length of all of a window, as it is addressed, if it may be used so.
-pub(crate) fn whole(rkey: Key, pd: u64, qpn: Qpn, needed: u32) -> Result<(u64, u64), Fault> {
+pub(crate) fn whole(rkey: Key, pd: PdId, qpn: Qpn, needed: u32) -> Result<(u64, u64), Fault> {
     with_bound(rkey, pd, qpn, |bound| {
         let range = (bound.base, bound.length);
         bound.admits(range.0, range.1, needed).ok_or(Fault)?;

@@ -7,6 +7,16 @@ use crate::prelude::*;
 /// The next number. 64 bits never come round, so a number means one protection domain for ever.
 static NEXT: Atomic<u64> = Atomic::new(1);
 
+/// The number of a protection domain. Only [`WirePd::new`] makes one that belongs to a domain.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct PdId(u64);
+
+impl PdId {
+    /// No protection domain: nothing that a key or an address handle names belongs to it.
+    pub(crate) const NONE: Self = PdId(0);
+}
+
 /// Says that on-demand memory has been registered somewhere, so a context that may access it must
 /// be able to sleep. It is never reset.
 pub struct Sleeps(Atomic<u32>);
@@ -30,7 +40,7 @@ impl Sleeps {
 
 /// A protection domain, as queues and regions see it.
 pub struct WirePd {
-    id: u64,
+    id: PdId,
     sleeps: Sleeps,
     /// Nobody runs any more who began before `sleeps` was said.
     settled: Atomic<u32>,
@@ -44,15 +54,15 @@ impl WirePd {
     /// ENOMEM.
     pub fn new() -> Result<Arc<Self>> {
         let wire = WirePd {
-            id: NEXT.fetch_add(1, Relaxed),
+            id: PdId(NEXT.fetch_add(1, Relaxed)),
             sleeps: Sleeps::new(),
             settled: Atomic::new(0),
         };
         Ok(Arc::new(wire, GFP_ACCOUNT)?)
     }
 
-    /// Its number; never 0.
-    pub fn id(&self) -> u64 {
+    /// Its number; never [`PdId::NONE`].
+    pub fn id(&self) -> PdId {
         self.id
     }
 

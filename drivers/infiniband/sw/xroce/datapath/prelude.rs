@@ -10,6 +10,7 @@ pub use crate::{
         WireCq, //
     },
     device::WireDevice,
+    pd::PdId,
     qp::{
         QpState,
         WireQp, //

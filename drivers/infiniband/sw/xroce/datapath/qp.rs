@@ -60,8 +60,8 @@ pub struct WireQp {
     pub kind: QpKind,
     /// The device it belongs to.
     pub device: Arc<WireDevice>,
-    /// Number of its protection domain; 0, which is none, for XRC_TGT.
-    pub(crate) pd: u64,
+    /// Number of its protection domain; [`PdId::NONE`] for XRC_TGT.
+    pub(crate) pd: PdId,
     /// The same, as an object; an XRC_TGT has none.
     pub(crate) wire_pd: Option<Arc<WirePd>>,
     /// A peer on this host uses on-demand memory.

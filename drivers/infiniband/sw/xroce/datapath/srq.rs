@@ -57,7 +57,7 @@ pub struct WireSrq {
     /// SRQ number.
     pub srqn: Srqn,
     /// Protection domain of the receives, and of RDMA that names the queue.
-    pub pd: u64,
+    pub pd: PdId,
     /// The same, as an object.
     pub wire_pd: Arc<WirePd>,
     /// Where receives complete (XRC, tag matching).

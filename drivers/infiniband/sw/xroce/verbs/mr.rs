@@ -54,7 +54,7 @@ impl MrData {
 /// Enters a region into the table. `kind` makes it of its key.
 fn publish(
     device: &Arc<WireDevice>,
-    pd: u64,
+    pd: PdId,
     kind: impl FnOnce(Key) -> Region,
 ) -> Result<CreatedMr<MrData>> {
     let charge = Charge::new(device, Kind::Mr)?;

@@ -25,8 +25,8 @@ impl PdData {
         })
     }
 
-    /// Its number; never 0.
-    pub(crate) fn id(&self) -> u64 {
+    /// Its number; never that of no domain.
+    pub(crate) fn id(&self) -> PdId {
         self.wire.id()
     }
 

@@ -16,7 +16,7 @@ pub(super) enum End<'a> {
     /// A gather or scatter list.
     List {
         /// Protection domain of its keys.
-        pd: u64,
+        pd: PdId,
         /// The list.
         sges: &'a [Sge],
         /// Bytes of the message in front of what the list holds.
@@ -25,7 +25,7 @@ pub(super) enum End<'a> {
     /// Memory that a remote key names.
     Remote {
         /// Protection domain that the key must belong to.
-        pd: u64,
+        pd: PdId,
         /// QP that is asked for the access.
         qpn: Qpn,
         /// The key.

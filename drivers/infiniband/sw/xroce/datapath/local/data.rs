@@ -18,7 +18,7 @@ use crate::qp::send::SendIo;
 pub(super) struct Data<'a> {
     io: &'a SendIo,
     /// Protection domain of the keys in the list.
-    pd: u64,
+    pd: PdId,
     slot: u32,
 }
 

@@ -111,7 +111,7 @@ impl Payload<'_> {
     /// Stores all but the first `skip` bytes, up to byte `end`, in a list. Any context.
     pub(crate) fn scatter(
         &self,
-        pd: u64,
+        pd: PdId,
         list: &[Sge],
         skip: u32,
         end: u32,

@@ -34,7 +34,7 @@ fn needed(placement: Placement) -> u32 {
 
 impl WireMr {
     /// Address and length of all of it, if the key fits and it may be used so.
-    fn whole(&self, key: Key, pd: u64, needed: u32) -> Result<(u64, u64), Fault> {
+    fn whole(&self, key: Key, pd: PdId, needed: u32) -> Result<(u64, u64), Fault> {
         // The gate is for those who may come in.
         if self.pd != pd {
             return Err(Fault);
@@ -48,7 +48,7 @@ impl WireMr {
 }
 
 /// The range that a FLUSH from the peer of `qp` is about, if it is permitted.
-fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
+fn range(qp: &WireQp, pd: PdId, flush: &Flush) -> Result<(u64, u64), Fault> {
     let needed = needed(flush.placement);
     let (rkey, qpn) = (flush.rkey, qp.qpn);
     if !flush.whole_region {
@@ -78,7 +78,7 @@ fn range(qp: &WireQp, pd: u64, flush: &Flush) -> Result<(u64, u64), Fault> {
 pub(crate) fn flush(
     qp: &WireQp,
     sender: Option<&WireQp>,
-    pd: u64,
+    pd: PdId,
     flush: &Flush,
     left: &mut Option<(u64, u64)>,
 ) -> Result<(), Fault> {

@@ -188,7 +188,7 @@ impl WireQp {
                 qpn: id.qpn,
                 kind: id.kind,
                 device: id.device.clone(),
-                pd: id.pd.map_or(0, |pd| pd.id()),
+                pd: id.pd.map_or(PdId::NONE, |pd| pd.id()),
                 wire_pd: id.pd.cloned(),
                 peer_sleeps: Atomic::new(0),
                 copies: Atomic::new(0),

@@ -39,7 +39,7 @@ pub(super) fn with_srq<R>(
 
 /// The protection domain that remote keys must belong to: the QP's, or for XRC that of the SRQ that
 /// the packet names. Any context.
-pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<Srqn>) -> Result<u64, Fault> {
+pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<Srqn>) -> Result<PdId, Fault> {
     match srqn {
         None => Ok(qp.pd),
         Some(srqn) => with_srq(qp, srqn, |srq| srq.pd).map_err(|_| Fault),

@@ -45,7 +45,7 @@ pub(crate) struct Current {
     pub(crate) head: RecvHead,
     pub(crate) sges: KVVec<Sge>,
     /// Protection domain of its local keys.
-    pub(crate) pd: u64,
+    pub(crate) pd: PdId,
     /// The XRC SRQ that it came from.
     srq: Option<Ref<WireSrq>>,
     /// What a tag-matching queue knows of the message.
@@ -152,7 +152,7 @@ impl RecvIo {
                 active: false,
                 head: RecvHead::default(),
                 sges: filled(max_sge)?,
-                pd: 0,
+                pd: PdId::NONE,
                 srq: None,
                 tagged: None,
                 fetch: false,

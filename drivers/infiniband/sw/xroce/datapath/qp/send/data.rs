@@ -28,7 +28,7 @@ impl SendIo {
     /// Fills `out` from work request `slot`, wherever its data are.
     pub(crate) fn gather(
         &self,
-        pd: u64,
+        pd: PdId,
         slot: u32,
         offset: u32,
         out: &mut [u8],
@@ -64,7 +64,7 @@ impl SendIo {
 
     /// The protection domain of the local keys of work request `slot`: of the device's, the one of
     /// the SRQ whose tags they belong to.
-    pub(crate) fn list_pd(&self, qp: &WireQp, slot: u32) -> u64 {
+    pub(crate) fn list_pd(&self, qp: &WireQp, slot: u32) -> PdId {
         let origin = self.wqes.get(slot as usize).map(|wqe| wqe.head.origin);
         match (origin, &qp.srq) {
             (Some(Origin::Fetch), Some(srq)) => srq.pd,
@@ -75,7 +75,7 @@ impl SendIo {
     /// Fills `out` with all the data of the request that was fetched last.
     pub(crate) fn gather_fetched(
         &self,
-        pd: u64,
+        pd: PdId,
         wqe: &SendWqe,
         out: &mut [u8],
     ) -> Result<(), Fault> {

@@ -58,7 +58,7 @@ impl Whole<'_> {
     /// Stores all but the first `skip` bytes, up to byte `end`, in a list.
     pub(super) fn scatter(
         &self,
-        pd: u64,
+        pd: PdId,
         list: &[Sge],
         skip: u32,
         end: u32,

@@ -67,7 +67,7 @@ impl Tagged {
     /// Stores bytes of the message that begin at `offset`.
     pub(crate) fn scatter(
         &self,
-        pd: u64,
+        pd: PdId,
         list: &[Sge],
         offset: u32,
         data: &[u8],
