@@ -232,35 +232,86 @@ pub struct CreatedMr<T> {
     pub rkey: u32,
 }
 
-/// Bits of access flags (`enum ib_access_flags`).
-pub mod access {
-    use crate::bindings as b;
+kernel::impl_flags!(
+    /// What a region, a window or a queue pair may be used for: a set of [`AccessFlag`].
+    ///
+    /// A process gives bare numbers. [`AccessFlags::parse`] makes a set of a number only if it has
+    /// no bits that nobody knows.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct AccessFlags(u32);
 
-    /// The device may write by local key.
-    pub const LOCAL_WRITE: u32 = b::ib_access_flags_IB_ACCESS_LOCAL_WRITE;
-    /// Peers may write.
-    pub const REMOTE_WRITE: u32 = b::ib_access_flags_IB_ACCESS_REMOTE_WRITE;
-    /// Peers may read.
-    pub const REMOTE_READ: u32 = b::ib_access_flags_IB_ACCESS_REMOTE_READ;
-    /// Peers may do atomic operations.
-    pub const REMOTE_ATOMIC: u32 = b::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC;
-    /// Memory windows may be bound.
-    pub const MW_BIND: u32 = b::ib_access_flags_IB_ACCESS_MW_BIND;
-    /// Addresses count from 0.
-    pub const ZERO_BASED: u32 = b::ib_access_flags_IB_ZERO_BASED;
-    /// On-demand paging: the pages are not pinned.
-    pub const ON_DEMAND: u32 = b::ib_access_flags_IB_ACCESS_ON_DEMAND;
-    /// Peers may flush to global visibility.
-    pub const FLUSH_GLOBAL: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_GLOBAL;
-    /// Peers may flush to persistence: all of the memory is persistent.
-    pub const FLUSH_PERSISTENT: u32 = b::ib_access_flags_IB_ACCESS_FLUSH_PERSISTENT;
-    /// The memory is made of huge pages.
-    pub const HUGETLB: u32 = b::ib_access_flags_IB_ACCESS_HUGETLB;
-    /// Flags that a provider may ignore.
-    pub const OPTIONAL: u32 = b::ib_access_flags_IB_ACCESS_OPTIONAL;
+    /// A bit of access flags (`enum ib_access_flags`).
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum AccessFlag {
+        /// The device may write by local key.
+        LocalWrite = bindings::ib_access_flags_IB_ACCESS_LOCAL_WRITE,
+        /// Peers may write.
+        RemoteWrite = bindings::ib_access_flags_IB_ACCESS_REMOTE_WRITE,
+        /// Peers may read.
+        RemoteRead = bindings::ib_access_flags_IB_ACCESS_REMOTE_READ,
+        /// Peers may do atomic operations.
+        RemoteAtomic = bindings::ib_access_flags_IB_ACCESS_REMOTE_ATOMIC,
+        /// Memory windows may be bound.
+        MwBind = bindings::ib_access_flags_IB_ACCESS_MW_BIND,
+        /// Addresses count from 0.
+        ZeroBased = bindings::ib_access_flags_IB_ZERO_BASED,
+        /// On-demand paging: the pages are not pinned.
+        OnDemand = bindings::ib_access_flags_IB_ACCESS_ON_DEMAND,
+        /// Peers may flush to global visibility.
+        FlushGlobal = bindings::ib_access_flags_IB_ACCESS_FLUSH_GLOBAL,
+        /// Peers may flush to persistence: all of the memory is persistent.
+        FlushPersistent = bindings::ib_access_flags_IB_ACCESS_FLUSH_PERSISTENT,
+        /// The memory is made of huge pages.
+        HugeTlb = bindings::ib_access_flags_IB_ACCESS_HUGETLB,
+    }
+);
+
+// The operators that the macro makes are no `const fn`, so constants are made by `with` and `union`.
+impl AccessFlags {
+    /// The flags in `raw`; `None` if there are others among them than `supported` and those that a
+    /// provider may ignore (`IB_ACCESS_OPTIONAL`). The latter are left out.
+    #[inline]
+    pub const fn parse(raw: u32, supported: Self) -> Option<Self> {
+        let counted = raw & !bindings::ib_access_flags_IB_ACCESS_OPTIONAL;
+        if counted & !supported.0 == 0 {
+            Some(Self(counted))
+        } else {
+            None
+        }
+    }
+
+    /// The flags in `raw` that have a name here; others are left out.
+    #[inline]
+    pub const fn known(raw: u32) -> Self {
+        Self(raw & Self::all_bits())
+    }
+
+    /// The number, as the verbs have it.
+    #[inline]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// These flags and `flag`.
+    #[inline]
+    pub const fn with(self, flag: AccessFlag) -> Self {
+        Self(self.0 | flag as u32)
+    }
+
+    /// These flags and `others`.
+    #[inline]
+    pub const fn union(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
 
     /// Whether memory with such rights is pinned to be written.
-    pub fn is_writing(flags: u32) -> bool {
-        flags & (LOCAL_WRITE | REMOTE_WRITE | REMOTE_ATOMIC | MW_BIND) != 0
+    #[inline]
+    pub const fn is_writing(self) -> bool {
+        const WRITING: AccessFlags = AccessFlags::empty()
+            .with(AccessFlag::LocalWrite)
+            .with(AccessFlag::RemoteWrite)
+            .with(AccessFlag::RemoteAtomic)
+            .with(AccessFlag::MwBind);
+        self.0 & WRITING.0 != 0
     }
 }

@@ -267,7 +267,7 @@ pub struct QpAttr {
     pub sq_psn: u32,
     /// QP number of the peer.
     pub dest_qp_num: u32,
-    /// What the peer may do (`IB_ACCESS_*`, see [`crate::mr::access`]).
+    /// What the peer may do (`IB_ACCESS_*`, see [`crate::mr::AccessFlags`]).
     pub access: u32,
     /// Capacities.
     pub cap: QpCap,

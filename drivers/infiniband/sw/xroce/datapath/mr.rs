@@ -19,7 +19,10 @@ use crate::qp::request::RegPart;
 use crate::tables;
 use rdma::gated::Gated;
 use rdma::mem;
-use rdma::mr::access;
+use rdma::mr::{
+    AccessFlag,
+    AccessFlags, //
+};
 use rdma::rcu::KeyRef;
 use roce::responder::AccessKind;
 
@@ -27,33 +30,33 @@ use roce::responder::AccessKind;
 pub const LOCAL_DMA_LKEY: Key = Key::new(0);
 
 /// A peer may write.
-pub(crate) const REMOTE_WRITE: u32 = access::REMOTE_WRITE;
+pub(crate) const REMOTE_WRITE: AccessFlags = AccessFlags::empty().with(AccessFlag::RemoteWrite);
 /// A peer may read.
-pub(crate) const REMOTE_READ: u32 = access::REMOTE_READ;
+pub(crate) const REMOTE_READ: AccessFlags = AccessFlags::empty().with(AccessFlag::RemoteRead);
 /// A peer may do atomics.
-pub(crate) const REMOTE_ATOMIC: u32 = access::REMOTE_ATOMIC;
+pub(crate) const REMOTE_ATOMIC: AccessFlags = AccessFlags::empty().with(AccessFlag::RemoteAtomic);
 
 /// The access flag for memory that is persistent, on architectures that can make use of it.
-pub const PERSISTENT: u32 = match mem::HAS_WRITE_BACK {
-    true => access::FLUSH_PERSISTENT,
-    false => 0,
+pub const PERSISTENT: AccessFlags = match mem::HAS_WRITE_BACK {
+    true => AccessFlags::empty().with(AccessFlag::FlushPersistent),
+    false => AccessFlags::empty(),
 };
 
 /// Flags of regions that take their time: who may meet them must be able to sleep.
-pub const SLOW: u32 = access::ON_DEMAND | PERSISTENT;
+pub const SLOW: AccessFlags = PERSISTENT.with(AccessFlag::OnDemand);
 
 /// Access flags that a region may have, besides the optional ones, which are ignored. Huge pages are
 /// nothing special here.
-pub const SUPPORTED: u32 = access::LOCAL_WRITE
-    | access::REMOTE_WRITE
-    | access::REMOTE_READ
-    | access::REMOTE_ATOMIC
-    | access::MW_BIND
-    | access::FLUSH_GLOBAL
-    | PERSISTENT
-    | access::ZERO_BASED
-    | access::ON_DEMAND
-    | access::HUGETLB;
+pub const SUPPORTED: AccessFlags = REMOTE_WRITE
+    .union(REMOTE_READ)
+    .union(REMOTE_ATOMIC)
+    .union(PERSISTENT)
+    .with(AccessFlag::LocalWrite)
+    .with(AccessFlag::MwBind)
+    .with(AccessFlag::FlushGlobal)
+    .with(AccessFlag::ZeroBased)
+    .with(AccessFlag::OnDemand)
+    .with(AccessFlag::HugeTlb);
 
 /// Of [`WireMr::windows`]: no window can be bound any more.
 const NO_WINDOWS: u32 = 1 << 31;
@@ -83,7 +86,7 @@ pub struct Fixed {
     /// Bytes.
     pub length: u64,
     /// Access flags.
-    pub access: u32,
+    pub access: AccessFlags,
     /// What it consists of.
     pub memory: Arc<Memory>,
     /// Address of the first byte in the process.
@@ -94,7 +97,7 @@ pub struct Fixed {
 pub struct Fast {
     key: Key,
     iova: u64,
-    access: u32,
+    access: AccessFlags,
     /// The pages that were mapped last.
     memory: Memory,
 }
@@ -113,7 +116,7 @@ impl Region {
         Region::Fast(Gated::new(Fast {
             key,
             iova: 0,
-            access: 0,
+            access: AccessFlags::empty(),
             memory,
         }))
     }
@@ -169,7 +172,7 @@ impl WireMr {
         pd: PdId,
         addr: u64,
         len: u64,
-        needed: u32,
+        needed: AccessFlags,
         f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         if self.pd != pd {
@@ -177,7 +180,7 @@ impl WireMr {
         }
         match &self.kind {
             Region::Fixed(r) => {
-                if r.key != key || r.access & needed != needed {
+                if r.key != key || !r.access.contains_all(needed) {
                     return Err(Fault);
                 }
                 let at = offset(r.iova, r.length, addr, len).ok_or(Fault)?;
@@ -185,7 +188,7 @@ impl WireMr {
             }
             Region::Fast(fast) => fast
                 .read(|r| {
-                    if r.key != key || r.access & needed != needed {
+                    if r.key != key || !r.access.contains_all(needed) {
                         return Err(Fault);
                     }
                     let at = offset(r.iova, r.memory.len(), addr, len).ok_or(Fault)?;
@@ -196,11 +199,18 @@ impl WireMr {
     }
 
     /// Counts a window of `len` bytes at `addr` that gives `rights`, if the region admits that.
-    pub(crate) fn bind(&self, key: Key, pd: PdId, addr: u64, len: u64, rights: u32) -> Result<()> {
+    pub(crate) fn bind(
+        &self,
+        key: Key,
+        pd: PdId,
+        addr: u64,
+        len: u64,
+        rights: AccessFlags,
+    ) -> Result<()> {
         // A window cannot make memory persistent, only a region can: its memory was looked at.
-        let mut needed = access::MW_BIND | rights & access::FLUSH_PERSISTENT;
-        if rights & (REMOTE_WRITE | REMOTE_ATOMIC) != 0 {
-            needed |= access::LOCAL_WRITE;
+        let mut needed = rights & AccessFlag::FlushPersistent | AccessFlag::MwBind;
+        if rights.contains_any(REMOTE_WRITE | REMOTE_ATOMIC) {
+            needed |= AccessFlag::LocalWrite;
         }
         // A window is used where nothing may sleep.
         if self.sleeps() || matches!(self.kind, Region::Fast(_)) {
@@ -256,7 +266,10 @@ pub(crate) fn with_local<R>(
     write: bool,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let needed = if write { access::LOCAL_WRITE } else { 0 };
+    let needed = match write {
+        true => AccessFlag::LocalWrite.into(),
+        false => AccessFlags::empty(),
+    };
     with(lkey, pd, addr, len, needed, f)
 }
 
@@ -268,10 +281,10 @@ pub(crate) fn with_remote<R>(
     qpn: Qpn,
     addr: u64,
     len: u64,
-    needed: u32,
+    needed: AccessFlags,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    if needed == 0 {
+    if needed == AccessFlags::empty() {
         return Err(Fault);
     }
     if mw::is_window(rkey) {
@@ -286,7 +299,7 @@ pub(crate) fn with<R>(
     pd: PdId,
     addr: u64,
     len: u64,
-    needed: u32,
+    needed: AccessFlags,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
     /// What a look gives.
@@ -322,7 +335,7 @@ pub(crate) fn sleeps(key: Key) -> bool {
 }
 
 /// The access flag that a remote operation needs.
-pub(crate) fn access_of(kind: AccessKind) -> u32 {
+pub(crate) fn access_of(kind: AccessKind) -> AccessFlags {
     match kind {
         AccessKind::Write => REMOTE_WRITE,
         AccessKind::Read => REMOTE_READ,
@@ -334,8 +347,11 @@ pub(crate) fn access_of(kind: AccessKind) -> u32 {
 /// one. By a peer's request, `by_peer`, only what peers have a right to: no other region has a key for
 /// them, so they could have guessed it only.
 fn invalidate_fast(key: Key, pd: PdId, by_peer: bool) -> Result<(), Fault> {
-    const REMOTE: u32 = REMOTE_WRITE | REMOTE_READ | REMOTE_ATOMIC | access::FLUSH_GLOBAL;
-    let fits = |r: &Fast| r.key == key && (!by_peer || r.access & REMOTE != 0);
+    const REMOTE: AccessFlags = REMOTE_WRITE
+        .union(REMOTE_READ)
+        .union(REMOTE_ATOMIC)
+        .with(AccessFlag::FlushGlobal);
+    let fits = |r: &Fast| r.key == key && (!by_peer || r.access.contains_any(REMOTE));
     tables::get()
         .and_then(|tables| {
             tables.mrs.with(key.index(), |mr| match &mr.kind {
@@ -376,10 +392,9 @@ pub(crate) fn remote_invalidate(qp: &WireQp, rkey: Key) -> Result<(), Fault> {
 
 /// A REG_MR work request: the pages that were mapped get a key, an address and rights.
 pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> {
-    let flags = reg.access & !access::OPTIONAL;
-    if flags & !SUPPORTED != 0 || flags & SLOW != 0 {
-        return Err(WcStatus::MwBindErr);
-    }
+    let flags = AccessFlags::parse(reg.access, SUPPORTED)
+        .filter(|flags| !flags.contains_any(SLOW))
+        .ok_or(WcStatus::MwBindErr)?;
     tables::get()
         .and_then(|tables| {
             tables.mrs.with(reg.key.index(), |mr| match &mr.kind {

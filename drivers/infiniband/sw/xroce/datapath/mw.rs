@@ -15,17 +15,22 @@ use crate::tables::{
     FIRST_MW, //
 };
 use rdma::gated::Gated;
-use rdma::mr::access;
+use rdma::mr::{
+    AccessFlag,
+    AccessFlags, //
+};
 use rdma::mw::MwType;
 
 /// Rights that a window can give. Local write is the region's affair and means nothing here.
-const RIGHTS: u32 = access::REMOTE_WRITE
-    | access::REMOTE_READ
-    | access::REMOTE_ATOMIC
-    | access::FLUSH_GLOBAL
-    | mr::PERSISTENT;
-/// What else a bind may say.
-const SUPPORTED: u32 = RIGHTS | access::LOCAL_WRITE | access::ZERO_BASED | access::OPTIONAL;
+const RIGHTS: AccessFlags = mr::REMOTE_WRITE
+    .union(mr::REMOTE_READ)
+    .union(mr::REMOTE_ATOMIC)
+    .union(mr::PERSISTENT)
+    .with(AccessFlag::FlushGlobal);
+/// What a bind may say, besides the optional flags, which are ignored.
+const SUPPORTED: AccessFlags = RIGHTS
+    .with(AccessFlag::LocalWrite)
+    .with(AccessFlag::ZeroBased);
 
 /// Whether a key is one of a window.
 pub fn is_window(key: Key) -> bool {
@@ -45,7 +50,7 @@ struct Bound {
     /// The same, as the window is addressed.
     base: u64,
     length: u64,
-    rights: u32,
+    rights: AccessFlags,
     /// The queue pair (type 2).
     qpn: Qpn,
 }
@@ -96,8 +101,8 @@ impl State {
 }
 
 impl Bound {
-    fn admits(&self, addr: u64, len: u64, needed: u32) -> Option<u64> {
-        if self.rights & needed != needed {
+    fn admits(&self, addr: u64, len: u64, needed: AccessFlags) -> Option<u64> {
+        if !self.rights.contains_all(needed) {
             return None;
         }
         let offset = addr.checked_sub(self.base)?;
@@ -144,17 +149,22 @@ pub(crate) fn with<R>(
     qpn: Qpn,
     addr: u64,
     len: u64,
-    needed: u32,
+    needed: AccessFlags,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
     with_bound(rkey, pd, qpn, |bound| {
         let addr = bound.admits(addr, len, needed).ok_or(Fault)?;
-        mr::with(bound.mr, pd, addr, len, 0, f)
+        mr::with(bound.mr, pd, addr, len, AccessFlags::empty(), f)
     })
 }
 
 /// Address and length of all of a window, as it is addressed, if it may be used so.
-pub(crate) fn whole(rkey: Key, pd: PdId, qpn: Qpn, needed: u32) -> Result<(u64, u64), Fault> {
+pub(crate) fn whole(
+    rkey: Key,
+    pd: PdId,
+    qpn: Qpn,
+    needed: AccessFlags,
+) -> Result<(u64, u64), Fault> {
     with_bound(rkey, pd, qpn, |bound| {
         let range = (bound.base, bound.length);
         bound.admits(range.0, range.1, needed).ok_or(Fault)?;
@@ -166,10 +176,10 @@ pub(crate) fn whole(rkey: Key, pd: PdId, qpn: Qpn, needed: u32) -> Result<(u64, 
 pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
     let error = WcStatus::MwBindErr;
     let number = bind.mw_rkey.index();
-    if !is_window(bind.mw_rkey) || bind.new_rkey.index() != number || bind.access & !SUPPORTED != 0
-    {
+    if !is_window(bind.mw_rkey) || bind.new_rkey.index() != number {
         return Err(error);
     }
+    let access = AccessFlags::parse(bind.access, SUPPORTED).ok_or(error)?;
     let tables = tables::get().ok_or(error)?;
     tables
         .mws
@@ -191,7 +201,7 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
                     state.key = bind.new_rkey;
                     return (false, Ok(()));
                 }
-                let rights = bind.access & RIGHTS;
+                let rights = access & RIGHTS;
                 // The window is addressed by numbers that do not wrap.
                 let counted = bind
                     .addr
@@ -210,9 +220,9 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
                 state.bound = Some(Bound {
                     mr: bind.mr_lkey,
                     addr: bind.addr,
-                    base: match bind.access & access::ZERO_BASED {
-                        0 => bind.addr,
-                        _ => 0,
+                    base: match access.contains(AccessFlag::ZeroBased) {
+                        true => 0,
+                        false => bind.addr,
                     },
                     length: bind.length,
                     rights,

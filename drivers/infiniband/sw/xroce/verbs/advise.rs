@@ -14,7 +14,7 @@ use datapath::{
     tables, //
 };
 use rdma::mr::{
-    access,
+    AccessFlag,
     Advice,
     AdvisedRange, //
 };
@@ -58,7 +58,7 @@ pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[Advised
         if region.key != lkey {
             return Err(ENOENT);
         }
-        if advice == Advice::PrefetchWrite && region.access & access::LOCAL_WRITE == 0 {
+        if advice == Advice::PrefetchWrite && !region.access.contains(AccessFlag::LocalWrite) {
             return Err(EPERM);
         }
         let len = u64::from(range.length);

@@ -29,7 +29,8 @@ use rdma::mem::{
     RingSlice, //
 };
 use rdma::mr::{
-    access,
+    AccessFlag,
+    AccessFlags,
     CreatedMr,
     Mr,
     Rereg,
@@ -74,11 +75,11 @@ fn publish(
 
 /// Checks a range and rights that a process asks for; the rights that count, and the address of the
 /// first byte.
-fn check_user(region: &UserRegion) -> Result<(u32, u64)> {
+fn check_user(region: &UserRegion) -> Result<(AccessFlags, u64)> {
     let flags = check_access(region.access)?;
     // The whole address space: only on-demand memory can be so large.
     let is_implicit =
-        flags & access::ON_DEMAND != 0 && region.start == 0 && region.length == u64::MAX;
+        flags.contains(AccessFlag::OnDemand) && region.start == 0 && region.length == u64::MAX;
     if is_implicit {
         return Ok((flags, 0));
     }
@@ -90,9 +91,9 @@ fn check_user(region: &UserRegion) -> Result<(u32, u64)> {
     {
         return Err(EINVAL);
     }
-    let iova = match flags & access::ZERO_BASED {
-        0 => region.iova,
-        _ => 0,
+    let iova = match flags.contains(AccessFlag::ZeroBased) {
+        true => 0,
+        false => region.iova,
     };
     Ok((flags, iova))
 }
@@ -116,14 +117,14 @@ pub(crate) fn reg_user(pd: &Pd<Xroce>, region: &UserRegion) -> Result<CreatedMr<
 }
 
 /// The memory of a region: pinned, or to be faulted in when it is used.
-fn user_memory(pd: &Pd<Xroce>, region: &UserRegion, access: u32) -> Result<Arc<Memory>> {
-    let memory = if access & access::ON_DEMAND != 0 {
-        let writable = access::is_writing(access);
+fn user_memory(pd: &Pd<Xroce>, region: &UserRegion, access: AccessFlags) -> Result<Arc<Memory>> {
+    let memory = if access.contains(AccessFlag::OnDemand) {
+        let writable = access.is_writing();
         Memory::OnDemand(OnDemand::new(region.start, region.length, writable)?)
     } else {
         Memory::User(region.pin(pd)?)
     };
-    if access & PERSISTENT != 0 && !memory.may_persist() {
+    if access.contains_any(PERSISTENT) && !memory.may_persist() {
         return Err(EINVAL);
     }
     prepare(pd, access);
@@ -131,21 +132,18 @@ fn user_memory(pd: &Pd<Xroce>, region: &UserRegion, access: u32) -> Result<Arc<M
 }
 
 /// A region with this access is about to be used in a protection domain. Process context, sleeps.
-fn prepare(pd: &Pd<Xroce>, access: u32) {
-    if access & SLOW != 0 {
+fn prepare(pd: &Pd<Xroce>, access: AccessFlags) {
+    if access.contains_any(SLOW) {
         pd.data().wire().prepare_to_sleep(&pd.device().data().wire);
     }
 }
 
 /// The flags that count. Remote writes and atomics write, so they want local write as well
 /// (IBTA 10.6.3.1).
-fn check_access(flags: u32) -> Result<u32> {
-    let flags = flags & !access::OPTIONAL;
-    if flags & !SUPPORTED != 0 {
-        return Err(eopnotsupp());
-    }
-    if flags & (access::REMOTE_WRITE | access::REMOTE_ATOMIC) != 0
-        && flags & access::LOCAL_WRITE == 0
+fn check_access(raw: u32) -> Result<AccessFlags> {
+    let flags = AccessFlags::parse(raw, SUPPORTED).ok_or_else(eopnotsupp)?;
+    if flags.contains_any(AccessFlag::RemoteWrite | AccessFlag::RemoteAtomic)
+        && !flags.contains(AccessFlag::LocalWrite)
     {
         return Err(EINVAL);
     }
@@ -197,12 +195,12 @@ pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
 /// The rights of a region after a change. EINVAL for a change between pinned and on-demand memory:
 /// a queue pair asks whether the use of a key may sleep before it uses it, so the answer must not
 /// change.
-fn changed_access(fixed: &Fixed, change: &Rereg<'_, Xroce>) -> Result<u32> {
+fn changed_access(fixed: &Fixed, change: &Rereg<'_, Xroce>) -> Result<AccessFlags> {
     let access = match change.access {
         Some(flags) => check_access(flags)?,
         None => fixed.access,
     };
-    if access & access::ON_DEMAND != fixed.access & access::ON_DEMAND {
+    if access.contains(AccessFlag::OnDemand) != fixed.access.contains(AccessFlag::OnDemand) {
         return Err(EINVAL);
     }
     Ok(access)
@@ -214,25 +212,28 @@ fn changed_access(fixed: &Fixed, change: &Rereg<'_, Xroce>) -> Result<u32> {
 fn changed_memory(
     fixed: &Fixed,
     change: &Rereg<'_, Xroce>,
-    access: u32,
+    access: AccessFlags,
 ) -> Result<Option<(UserRegion, u64)>> {
     if let Some(region) = &change.memory {
-        let region = UserRegion { access, ..*region };
+        let region = UserRegion {
+            access: access.bits(),
+            ..*region
+        };
         let (_, iova) = check_user(&region)?;
         return Ok(Some((region, iova)));
     }
     // What was pinned to be read must be pinned again to be written.
-    let is_on_demand = access & access::ON_DEMAND != 0;
-    if access::is_writing(access) && !fixed.memory.is_writable() && !is_on_demand {
+    let is_on_demand = access.contains(AccessFlag::OnDemand);
+    if access.is_writing() && !fixed.memory.is_writable() && !is_on_demand {
         let region = UserRegion {
             start: fixed.start,
             length: fixed.length,
             iova: fixed.iova,
-            access,
+            access: access.bits(),
         };
         return Ok(Some((region, fixed.iova)));
     }
-    if access & !fixed.access & PERSISTENT != 0 && !fixed.memory.may_persist() {
+    if (access & !fixed.access).contains_any(PERSISTENT) && !fixed.memory.may_persist() {
         return Err(EINVAL);
     }
     Ok(None)
@@ -241,11 +242,11 @@ fn changed_memory(
 /// The memory of a region that keeps it. An access that the old rights allowed may be waiting for
 /// its pages, for long. It must not happen after the change, so on-demand memory is made again: the
 /// two do not share what ends an access.
-fn same_memory(fixed: &Fixed, access: u32) -> Result<Arc<Memory>> {
+fn same_memory(fixed: &Fixed, access: AccessFlags) -> Result<Arc<Memory>> {
     let Memory::OnDemand(memory) = &*fixed.memory else {
         return Ok(fixed.memory.clone());
     };
-    let again = memory.again(access::is_writing(access))?;
+    let again = memory.again(access.is_writing())?;
     Ok(Arc::new(Memory::OnDemand(again), GFP_ACCOUNT)?)
 }
 
@@ -258,10 +259,10 @@ pub(crate) fn reg_dm(
     region: &DmRegion,
 ) -> Result<CreatedMr<MrData>> {
     let access = check_access(region.access)?;
-    if access & access::ON_DEMAND != 0 {
+    if access.contains(AccessFlag::OnDemand) {
         return Err(eopnotsupp());
     }
-    if access & PERSISTENT != 0 {
+    if access.contains_any(PERSISTENT) {
         return Err(EINVAL);
     }
     let slice = RingSlice::new(dm.data().mem.clone(), region.offset, region.length)?;
@@ -282,7 +283,7 @@ pub(crate) fn reg_dm(
 /// (`IB_PD_UNSAFE_GLOBAL_RKEY`) without that of the device itself, which goes without saying here.
 /// Rights that depend on what the memory is are left out.
 pub(crate) fn get_dma(pd: &Pd<Xroce>, flags: u32, memory: KernelAddr) -> Result<CreatedMr<MrData>> {
-    let access = check_access(flags | access::LOCAL_WRITE)? & !SLOW;
+    let access = check_access(flags | AccessFlag::LocalWrite as u32)? & !SLOW;
     let memory = Arc::new(Memory::Kernel(memory), GFP_KERNEL)?;
     publish(&pd.device().data().wire, pd.data().id(), |key| {
         Region::Fixed(Fixed {

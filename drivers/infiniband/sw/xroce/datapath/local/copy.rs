@@ -10,6 +10,7 @@ use crate::mr;
 use crate::prelude::*;
 use crate::qp::request::Sge;
 use core::cell::Cell;
+use rdma::mr::AccessFlags;
 
 /// One end of a copy.
 pub(super) enum End<'a> {
@@ -51,7 +52,7 @@ impl End<'_> {
         offset: u32,
         len: u32,
         write: bool,
-        access: u32,
+        access: AccessFlags,
         f: impl FnOnce(&Memory, u64, u32) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         match *self {
@@ -91,7 +92,7 @@ impl End<'_> {
     }
 
     /// Reads bytes at `offset`; how many.
-    fn load(&self, offset: u32, out: &mut [u8], access: u32) -> Result<u32, Fault> {
+    fn load(&self, offset: u32, out: &mut [u8], access: AccessFlags) -> Result<u32, Fault> {
         self.with(
             offset,
             out.len() as u32,
@@ -105,7 +106,7 @@ impl End<'_> {
     }
 
     /// Stores 8 bytes at once.
-    pub(super) fn store_u64(&self, value: u64, access: u32) -> Result<(), Fault> {
+    pub(super) fn store_u64(&self, value: u64, access: AccessFlags) -> Result<(), Fault> {
         self.with(0, 8, true, access, |memory, at, len| {
             if len < 8 {
                 return Err(Fault);
@@ -115,7 +116,12 @@ impl End<'_> {
     }
 
     /// Stores the first bytes of `data` at `offset`; how many. It waits for memory once at most.
-    pub(super) fn store(&self, offset: u32, data: &[u8], access: u32) -> Result<u32, Fault> {
+    pub(super) fn store(
+        &self,
+        offset: u32,
+        data: &[u8],
+        access: AccessFlags,
+    ) -> Result<u32, Fault> {
         self.with(
             offset,
             data.len() as u32,
@@ -146,7 +152,7 @@ fn copy_by_buffer(
     to: &End<'_>,
     offset: u32,
     len: u32,
-    access: u32,
+    access: AccessFlags,
 ) -> Result<u32, CopyFault> {
     let mut buffer = [0u8; 512];
     let piece = buffer
@@ -167,7 +173,7 @@ pub(super) fn copy(
     to: &End<'_>,
     offset: u32,
     len: u32,
-    access: u32,
+    access: AccessFlags,
     until: Until,
 ) -> Result<u32, CopyFault> {
     let mut done = 0u32;

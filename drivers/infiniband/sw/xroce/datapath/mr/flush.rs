@@ -10,7 +10,10 @@ use super::{
 use crate::mw;
 use crate::prelude::*;
 use crate::tables;
-use rdma::mr::access;
+use rdma::mr::{
+    AccessFlag,
+    AccessFlags, //
+};
 use rdma::work;
 use roce::responder::{
     Flush,
@@ -21,20 +24,20 @@ use roce::responder::{
 const STEP: u64 = 256 << 10;
 
 /// The rights that a FLUSH needs.
-fn needed(placement: Placement) -> u32 {
-    let mut needed = 0;
+fn needed(placement: Placement) -> AccessFlags {
+    let mut needed = AccessFlags::empty();
     if placement.global {
-        needed |= access::FLUSH_GLOBAL;
+        needed |= AccessFlag::FlushGlobal;
     }
     if placement.persistent {
-        needed |= access::FLUSH_PERSISTENT;
+        needed |= AccessFlag::FlushPersistent;
     }
     needed
 }
 
 impl WireMr {
     /// Address and length of all of it, if the key fits and it may be used so.
-    fn whole(&self, key: Key, pd: PdId, needed: u32) -> Result<(u64, u64), Fault> {
+    fn whole(&self, key: Key, pd: PdId, needed: AccessFlags) -> Result<(u64, u64), Fault> {
         // The gate is for those who may come in.
         if self.pd != pd {
             return Err(Fault);
@@ -92,7 +95,7 @@ pub(crate) fn flush(
     }
     while rest > 0 {
         let now = rest.min(STEP);
-        let needed = access::FLUSH_PERSISTENT;
+        let needed = AccessFlag::FlushPersistent.into();
         let done = with_remote(flush.rkey, pd, qp.qpn, at, now, needed, |memory, offset| {
             memory.write_back(offset, now as usize)
         });

@@ -13,7 +13,10 @@ use datapath::limits::{
 use datapath::qp::QpKind;
 use datapath::rx::PKEY;
 use datapath::tx::Av;
-use rdma::mr::access;
+use rdma::mr::{
+    AccessFlag,
+    AccessFlags, //
+};
 use rdma::qp::{
     modify_qp_is_ok,
     Qp,
@@ -86,18 +89,9 @@ fn verbs_type(kind: QpKind) -> QpType {
 /// Looks at every value that `mask` names.
 fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
     let has = |bit: Mask| mask.contains(bit);
-    let supported = access::LOCAL_WRITE
-        | access::REMOTE_WRITE
-        | access::REMOTE_READ
-        | access::REMOTE_ATOMIC
-        | access::FLUSH_GLOBAL
-        | access::FLUSH_PERSISTENT
-        | access::MW_BIND
-        // What programs copy from the flags of their regions means nothing here.
-        | access::ON_DEMAND
-        | access::ZERO_BASED
-        | access::HUGETLB
-        | access::OPTIONAL;
+    // All that have a name: those that only regions have mean nothing here, but programs copy them
+    // from the flags of their regions.
+    let supported = AccessFlags::known(u32::MAX);
     let bad = has(Mask::PORT) && attr.port != PORT
         || has(Mask::PKEY_INDEX) && attr.pkey_index != 0
         || has(Mask::PATH_MTU) && (attr.path_mtu == 0 || attr.path_mtu > wire.device.mtu().bytes())
@@ -108,7 +102,7 @@ fn check(wire: &WireQp, attr: &QpAttr, mask: Mask) -> Result {
         || has(Mask::MAX_QP_RD_ATOMIC) && attr.max_rd_atomic > MAX_OFFERED_RD_ATOMIC
         || has(Mask::MAX_DEST_RD_ATOMIC) && attr.max_dest_rd_atomic > MAX_RD_ATOMIC
         || has(Mask::DEST_QPN) && Qpn::checked(attr.dest_qp_num).is_none()
-        || has(Mask::ACCESS_FLAGS) && attr.access & !supported != 0
+        || has(Mask::ACCESS_FLAGS) && AccessFlags::parse(attr.access, supported).is_none()
         || has(Mask::ALT_PATH);
     if bad {
         return Err(EINVAL);
@@ -243,13 +237,14 @@ fn update(wire: &WireQp, new: &QpAttr, mask: Mask) {
     }
 }
 
-fn access_of(flags: u32) -> Access {
+fn access_of(raw: u32) -> Access {
+    let flags = AccessFlags::known(raw);
     Access {
-        remote_write: flags & access::REMOTE_WRITE != 0,
-        remote_read: flags & access::REMOTE_READ != 0,
-        remote_atomic: flags & access::REMOTE_ATOMIC != 0,
-        flush_global: flags & access::FLUSH_GLOBAL != 0,
-        flush_persistent: flags & access::FLUSH_PERSISTENT != 0,
+        remote_write: flags.contains(AccessFlag::RemoteWrite),
+        remote_read: flags.contains(AccessFlag::RemoteRead),
+        remote_atomic: flags.contains(AccessFlag::RemoteAtomic),
+        flush_global: flags.contains(AccessFlag::FlushGlobal),
+        flush_persistent: flags.contains(AccessFlag::FlushPersistent),
     }
 }
 

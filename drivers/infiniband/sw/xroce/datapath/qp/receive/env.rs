@@ -20,6 +20,7 @@ use crate::{
     mr,
     wr, //
 };
+use rdma::mr::AccessFlags;
 use rdma::work;
 use roce::responder::{
     AtomicOp,
@@ -58,7 +59,7 @@ impl RecvEnv<'_> {
         rkey: Key,
         va: u64,
         len: u64,
-        access: u32,
+        access: AccessFlags,
         f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         let pd = remote_pd(self.qp, srqn)?;
