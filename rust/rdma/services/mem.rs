@@ -30,6 +30,23 @@ pub use {
     umem::Umem, //
 };
 
+/// What memory is accessed for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Usage {
+    /// It is only read.
+    Read,
+    /// It is written, and may be read as well.
+    Write,
+}
+
+impl Usage {
+    /// Whether the memory is written.
+    #[inline]
+    pub(crate) const fn writes(self) -> bool {
+        matches!(self, Self::Write)
+    }
+}
+
 /// The access is outside the memory, misaligned for an atomic operation, or writes what may only be
 /// read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -190,12 +207,12 @@ impl Memory {
         &self,
         off: u64,
         len: usize,
-        write: bool,
+        usage: Usage,
         f: impl FnOnce(&Region<'_>, u64) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         match self {
             Memory::User(umem) => f(&umem.region(), off),
-            Memory::OnDemand(memory) => memory.with(off, len, write, |region| f(region, 0)),
+            Memory::OnDemand(memory) => memory.with(off, len, usage, |region| f(region, 0)),
             Memory::Kernel(addr) => f(&addr.region(), off),
             Memory::Pages(pages) => f(&pages.region(), off),
             Memory::Device(slice) => f(&slice.region(), off),
@@ -237,7 +254,7 @@ impl Memory {
     /// [`Fault`].
     #[inline]
     pub fn read(&self, off: u64, to: &mut [u8]) -> Result<(), Fault> {
-        self.with(off, to.len(), false, |region, at| region.read(at, to))
+        self.with(off, to.len(), Usage::Read, |region, at| region.read(at, to))
     }
 
     /// See [`Region::write`].
@@ -247,7 +264,9 @@ impl Memory {
     /// [`Fault`].
     #[inline]
     pub fn write(&self, off: u64, from: &[u8]) -> Result<(), Fault> {
-        self.with(off, from.len(), true, |region, at| region.write(at, from))
+        self.with(off, from.len(), Usage::Write, |region, at| {
+            region.write(at, from)
+        })
     }
 
     /// See [`Region::cmp_swap`].
@@ -256,7 +275,7 @@ impl Memory {
     ///
     /// [`Fault`].
     pub fn cmp_swap(&self, off: u64, compare: u64, swap: u64) -> Result<u64, Fault> {
-        self.with(off, 8, true, |region, at| {
+        self.with(off, 8, Usage::Write, |region, at| {
             region.cmp_swap(at, compare, swap)
         })
     }
@@ -267,7 +286,7 @@ impl Memory {
     ///
     /// [`Fault`].
     pub fn fetch_add(&self, off: u64, add: u64) -> Result<u64, Fault> {
-        self.with(off, 8, true, |region, at| region.fetch_add(at, add))
+        self.with(off, 8, Usage::Write, |region, at| region.fetch_add(at, add))
     }
 
     /// See [`Region::write_u64`].
@@ -276,7 +295,9 @@ impl Memory {
     ///
     /// [`Fault`].
     pub fn write_u64(&self, off: u64, value: u64) -> Result<(), Fault> {
-        self.with(off, 8, true, |region, at| region.write_u64(at, value))
+        self.with(off, 8, Usage::Write, |region, at| {
+            region.write_u64(at, value)
+        })
     }
 }
 
@@ -293,8 +314,8 @@ pub fn copy(
     to_off: u64,
     len: usize,
 ) -> Result<(), Fault> {
-    from.with(from_off, len, false, |from, from_off| {
-        to.with(to_off, len, true, |to, to_off| {
+    from.with(from_off, len, Usage::Read, |from, from_off| {
+        to.with(to_off, len, Usage::Write, |to, to_off| {
             from.copy_to(from_off, to, to_off, len)
         })
     })

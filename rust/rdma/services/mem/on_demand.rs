@@ -29,7 +29,8 @@ use kernel::{
 
 use super::{
     Fault,
-    Region, //
+    Region,
+    Usage, //
 };
 use crate::{
     bindings,
@@ -152,12 +153,12 @@ impl OnDemand {
         &self,
         offset: u64,
         len: usize,
-        write: bool,
+        usage: Usage,
         f: impl FnOnce(&Region<'_>) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         let inner = &*self.0;
         let end = offset.checked_add(len as u64).ok_or(Fault)?;
-        if end > inner.length || write && !inner.writable || !work::may_sleep() {
+        if end > inner.length || usage.writes() && !inner.writable || !work::may_sleep() {
             return Err(Fault);
         }
         let addr = inner.start.checked_add(offset).ok_or(Fault)?;
@@ -184,7 +185,7 @@ impl OnDemand {
                     inner.space.0.as_ptr().cast(),
                     addr,
                     count,
-                    write,
+                    usage.writes(),
                     pages.as_mut_ptr().cast(),
                 )
             });
@@ -206,17 +207,17 @@ impl OnDemand {
                 first,
                 length: len as u64,
             },
-            writable: write,
+            writable: usage.writes(),
             _owner: PhantomData,
         };
         let result = f(&region);
         // SAFETY: Held above, released once.
-        unsafe { bindings::xrdma_mm_release(pages.as_mut_ptr().cast(), count, write) };
+        unsafe { bindings::xrdma_mm_release(pages.as_mut_ptr().cast(), count, usage.writes()) };
         drop(revoked);
         result
     }
 
-    /// Faults `len` bytes at `offset` in, for writing if `write`, as long as `go_on` has no objection,
+    /// Faults `len` bytes at `offset` in, for `usage`, as long as `go_on` has no objection,
     /// which is asked every 64 pages. Sleeps.
     ///
     /// # Errors
@@ -226,7 +227,7 @@ impl OnDemand {
         &self,
         offset: u64,
         len: u64,
-        write: bool,
+        usage: Usage,
         go_on: impl Fn() -> Result,
     ) -> Result {
         const STEP: u64 = 64 << PAGE_SHIFT;
@@ -238,7 +239,7 @@ impl OnDemand {
             }
             go_on()?;
             let now = rest.min(STEP);
-            self.with(at, now as usize, write, |_| Ok(()))?;
+            self.with(at, now as usize, usage, |_| Ok(()))?;
             at = at.wrapping_add(now);
             rest = rest.wrapping_sub(now);
             work::cond_resched();

@@ -7,7 +7,8 @@
 use super::{
     Fault,
     Memory,
-    Region, //
+    Region,
+    Usage, //
 };
 use crate::bindings;
 
@@ -57,7 +58,7 @@ impl Memory {
         match self {
             Memory::User(umem) => umem.region().write_back(off, len),
             // To be written back, pages need not be writable.
-            Memory::OnDemand(memory) => memory.with(off, len, false, |region| {
+            Memory::OnDemand(memory) => memory.with(off, len, Usage::Read, |region| {
                 if !region.is_persistent() {
                     return Err(Fault);
                 }

@@ -55,17 +55,17 @@ pub(crate) fn sleeps(sges: &[Sge]) -> bool {
 }
 
 /// Runs `f` on the memory under `len` bytes at `skip` of `sge`, with the offset to hand to it.
-/// `write` says whether the memory will be written. Any context; `f` must not sleep.
+/// Any context; `f` must not sleep.
 pub(crate) fn with_sge<R>(
     pd: PdId,
     sge: &Sge,
     skip: u32,
     len: u32,
-    write: bool,
+    usage: Usage,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
     let addr = sge.addr.checked_add(u64::from(skip)).ok_or(Fault)?;
-    mr::with_local(sge.lkey, pd, addr, u64::from(len), write, f)
+    mr::with_local(sge.lkey, pd, addr, u64::from(len), usage, f)
 }
 
 /// Whether the memory of `sge` may be read, without reading it. On-demand memory is faulted in page
@@ -76,10 +76,10 @@ pub(crate) fn check_source(pd: PdId, sge: &Sge) -> Result<(), Fault> {
         return Ok(());
     };
     if !mr::sleeps(sge.lkey) {
-        return with_sge(pd, sge, 0, sge.len, false, |_, _| Ok(()));
+        return with_sge(pd, sge, 0, sge.len, Usage::Read, |_, _| Ok(()));
     }
-    with_sge(pd, sge, 0, 1, false, |_, _| Ok(()))?;
-    with_sge(pd, sge, last, 1, false, |_, _| Ok(()))
+    with_sge(pd, sge, 0, 1, Usage::Read, |_, _| Ok(()))?;
+    with_sge(pd, sge, last, 1, Usage::Read, |_, _| Ok(()))
 }
 
 /// Fills `out` with the bytes of the list from `offset` on.
@@ -93,9 +93,14 @@ pub(crate) fn gather(pd: PdId, sges: &[Sge], offset: u32, out: &mut [u8]) -> Res
         let (now, rest) = out.split_at_mut_checked(len).ok_or(Fault)?;
         match &sge.kernel {
             Some(kernel) => kernel.region().read(u64::from(piece.skip), now)?,
-            None => with_sge(pd, sge, piece.skip, len as u32, false, |memory, at| {
-                memory.read(at, now)
-            })?,
+            None => with_sge(
+                pd,
+                sge,
+                piece.skip,
+                len as u32,
+                Usage::Read,
+                |memory, at| memory.read(at, now),
+            )?,
         }
         offset = offset.checked_add(len as u32).ok_or(Fault)?;
         out = rest;
@@ -119,9 +124,14 @@ pub(crate) fn scatter(
         let (now, rest) = data.split_at_checked(len).ok_or(ScatterError::TooLong)?;
         match &sge.kernel {
             Some(kernel) => kernel.region().write(u64::from(piece.skip), now),
-            None => with_sge(pd, sge, piece.skip, len as u32, true, |memory, at| {
-                memory.write(at, now)
-            }),
+            None => with_sge(
+                pd,
+                sge,
+                piece.skip,
+                len as u32,
+                Usage::Write,
+                |memory, at| memory.write(at, now),
+            ),
         }
         .map_err(|_| ScatterError::Protection)?;
         offset = offset

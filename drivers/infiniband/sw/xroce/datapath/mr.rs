@@ -263,12 +263,12 @@ pub(crate) fn with_local<R>(
     pd: PdId,
     addr: u64,
     len: u64,
-    write: bool,
+    usage: Usage,
     f: impl FnOnce(&Memory, u64) -> Result<R, Fault>,
 ) -> Result<R, Fault> {
-    let needed = match write {
-        true => AccessFlag::LocalWrite.into(),
-        false => AccessFlags::empty(),
+    let needed = match usage {
+        Usage::Write => AccessFlag::LocalWrite.into(),
+        Usage::Read => AccessFlags::empty(),
     };
     with(lkey, pd, addr, len, needed, f)
 }
@@ -342,16 +342,26 @@ pub(crate) fn access_of(kind: AccessKind) -> AccessFlags {
     }
 }
 
+/// Who asks for an invalidation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Invalidator {
+    /// The user of the queue pair, by a work request.
+    User,
+    /// Its peer, by a SEND with invalidate.
+    Peer,
+}
+
 /// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It may
 /// be closed already. A wrong key is looked at only, since closing disturbs those who have the right
-/// one. By a peer's request, `by_peer`, only what peers have a right to: no other region has a key for
-/// them, so they could have guessed it only.
-fn invalidate_fast(key: Key, pd: PdId, by_peer: bool) -> Result<(), Fault> {
+/// one. A peer closes only what peers have a right to: no other region has a key for them, so they could
+/// have guessed it only.
+fn invalidate_fast(key: Key, pd: PdId, by: Invalidator) -> Result<(), Fault> {
     const REMOTE: AccessFlags = REMOTE_WRITE
         .union(REMOTE_READ)
         .union(REMOTE_ATOMIC)
         .with(AccessFlag::FlushGlobal);
-    let fits = |r: &Fast| r.key == key && (!by_peer || r.access.contains_any(REMOTE));
+    let fits =
+        |r: &Fast| r.key == key && (by == Invalidator::User || r.access.contains_any(REMOTE));
     tables::get()
         .and_then(|tables| {
             tables.mrs.with(key.index(), |mr| match &mr.kind {
@@ -376,7 +386,7 @@ pub(crate) fn local_invalidate(qp: &WireQp, key: Key) -> Result<(), WcStatus> {
     if mw::is_window(key) {
         mw::invalidate(qp, key)
     } else {
-        invalidate_fast(key, qp.pd, false)
+        invalidate_fast(key, qp.pd, Invalidator::User)
     }
     .map_err(|_| WcStatus::MwBindErr)
 }
@@ -386,7 +396,7 @@ pub(crate) fn remote_invalidate(qp: &WireQp, rkey: Key) -> Result<(), Fault> {
     if mw::is_window(rkey) {
         mw::invalidate(qp, rkey)
     } else {
-        invalidate_fast(rkey, qp.pd, true)
+        invalidate_fast(rkey, qp.pd, Invalidator::Peer)
     }
 }
 

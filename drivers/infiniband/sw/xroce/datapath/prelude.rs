@@ -46,7 +46,8 @@ pub use rdma::{
     mem::{
         Fault,
         KernelAddr,
-        Memory, //
+        Memory,
+        Usage, //
     },
     net::{
         Backlog,

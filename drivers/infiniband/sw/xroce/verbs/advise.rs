@@ -64,8 +64,8 @@ pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[Advised
         let len = u64::from(range.length);
         let at = offset(region.iova, region.length, range.addr, len).ok_or(EFAULT)?;
         let done = match advice {
-            Advice::Prefetch => memory.prefetch(at, len, false, go_on),
-            Advice::PrefetchWrite => memory.prefetch(at, len, true, go_on),
+            Advice::Prefetch => memory.prefetch(at, len, Usage::Read, go_on),
+            Advice::PrefetchWrite => memory.prefetch(at, len, Usage::Write, go_on),
             // What is there is there: pages are looked up at each use.
             Advice::PrefetchNoFault => Ok(()),
         };

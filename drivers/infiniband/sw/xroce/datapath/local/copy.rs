@@ -45,13 +45,13 @@ pub(super) enum CopyFault {
 
 impl End<'_> {
     /// Runs `f` on the memory at `offset`: with the offset to use there, and the number of bytes,
-    /// `len` at most. `write` says whether a list is written; `access` what is asked of a remote
+    /// `len` at most. `usage` is what a list is asked for; `access` what is asked of a remote
     /// key.
     fn with<R>(
         &self,
         offset: u32,
         len: u32,
-        write: bool,
+        usage: Usage,
         access: AccessFlags,
         f: impl FnOnce(&Memory, u64, u32) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
@@ -64,7 +64,7 @@ impl End<'_> {
                 match sge.kernel {
                     Some(kernel) => f(&Memory::Kernel(kernel), u64::from(piece.skip), len),
                     None => {
-                        access::with_sge(pd, sge, piece.skip, len, write, |m, at| f(m, at, len))
+                        access::with_sge(pd, sge, piece.skip, len, usage, |m, at| f(m, at, len))
                     }
                 }
             }
@@ -96,7 +96,7 @@ impl End<'_> {
         self.with(
             offset,
             out.len() as u32,
-            false,
+            Usage::Read,
             access,
             |memory, at, len| {
                 memory.read(at, out.get_mut(..len as usize).ok_or(Fault)?)?;
@@ -107,7 +107,7 @@ impl End<'_> {
 
     /// Stores 8 bytes at once.
     pub(super) fn store_u64(&self, value: u64, access: AccessFlags) -> Result<(), Fault> {
-        self.with(0, 8, true, access, |memory, at, len| {
+        self.with(0, 8, Usage::Write, access, |memory, at, len| {
             if len < 8 {
                 return Err(Fault);
             }
@@ -125,7 +125,7 @@ impl End<'_> {
         self.with(
             offset,
             data.len() as u32,
-            true,
+            Usage::Write,
             access,
             |memory, at, len| {
                 memory.write(at, data.get(..len as usize).ok_or(Fault)?)?;
@@ -194,9 +194,9 @@ pub(super) fn copy(
             continue;
         }
         let readable = Cell::new(false);
-        let copied = from.with(at, rest, false, access, |source, src, rest| {
+        let copied = from.with(at, rest, Usage::Read, access, |source, src, rest| {
             readable.set(true);
-            to.with(at, rest, true, access, |target, dst, rest| {
+            to.with(at, rest, Usage::Write, access, |target, dst, rest| {
                 rdma::mem::copy(source, src, target, dst, rest as usize)?;
                 Ok(rest)
             })
