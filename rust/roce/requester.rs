@@ -120,7 +120,7 @@ pub trait RequesterEnv {
     /// culprit and of everything else in the queue.
     fn fatal(&mut self);
 
-    /// The send queue has drained ([`Requester::set_draining`]).
+    /// The send queue has drained ([`Requester::drain`]).
     fn sq_drained(&mut self);
 }
 
@@ -150,6 +150,16 @@ enum State {
     Ready,
     /// Failed: only flushes. Unreliable services can leave it.
     Error,
+}
+
+/// What [`Requester::drain`] is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Drain {
+    /// RTS to SQD: work requests not yet begun wait. [`RequesterEnv::sq_drained`] is called when all
+    /// others are done, at the earliest by the next [`Requester::poll_transmit`].
+    Begin,
+    /// SQD to RTS: goes on.
+    End,
 }
 
 /// The requester of a QP. See the module's documentation.

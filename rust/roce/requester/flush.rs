@@ -5,6 +5,7 @@
 use core::ops::DerefMut;
 
 use super::{
+    Drain,
     Requester,
     RequesterEnv,
     State,
@@ -58,7 +59,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.assigned = 0;
         self.sent = 0;
         self.sent_packets = 0;
-        self.set_draining(false);
+        self.drain(Drain::End);
         self.state = State::Ready;
     }
 
@@ -94,12 +95,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.settle(env);
     }
 
-    /// RTS to SQD (`true`): work requests not yet begun wait;
-    /// [`RequesterEnv::sq_drained`] is called when all others are done, at the
-    /// earliest by the next [`Requester::poll_transmit`]. SQD to RTS
-    /// (`false`): goes on.
-    pub fn set_draining(&mut self, draining: bool) {
-        self.draining = draining;
+    /// Begins or ends draining.
+    pub fn drain(&mut self, drain: Drain) {
+        self.draining = drain == Drain::Begin;
         self.drained = false;
     }
 

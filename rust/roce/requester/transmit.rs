@@ -13,7 +13,8 @@ use super::{
 };
 use crate::opcode::{
     Opcode,
-    Operation, //
+    Operation,
+    Position, //
 };
 use crate::psn::Psn;
 use crate::status::WcStatus;
@@ -267,8 +268,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let wqe = *self.queue.get(slot as usize)?;
         let (wr, mtu) = (&wqe.wr, self.config.mtu);
         let index = self.sent_packets;
-        let is_first = index == 0;
-        let is_last = index.wrapping_add(1) >= wqe.packets;
+        let position = Position::of(index, wqe.packets);
+        let (is_first, is_last) = (position.begins(), position.ends());
         let len = mtu.payload(wr.length, index);
         let pad = pad(len);
         let is_imm = matches!(wr.op, SendOp::SendImm | SendOp::WriteImm);
@@ -280,7 +281,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             ack_req,
             pad,
         };
-        let mut header = self.begin(wr.op.operation(is_first, is_last), &wqe, bits, self.next);
+        let mut header = self.begin(wr.op.operation(position), &wqe, bits, self.next);
         if is_first && matches!(wr.op, SendOp::Write | SendOp::WriteImm) {
             Reth {
                 va: wr.remote_addr,
@@ -388,7 +389,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         let wqe = *self.queue.get(slot as usize)?;
         let op = wqe.wr.op;
-        let operation = op.operation(true, true);
+        let operation = op.operation(Position::Only);
         let header = match op {
             SendOp::AtomicWrite => self.rdma_request(operation, &wqe, |wr| Reth {
                 va: wr.remote_addr,

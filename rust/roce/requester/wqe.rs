@@ -8,7 +8,10 @@ use crate::mtu::{
     MAX_MESSAGE, //
 };
 use crate::number::Srqn;
-use crate::opcode::Operation;
+use crate::opcode::{
+    Operation,
+    Position, //
+};
 use crate::psn::Psn;
 use crate::requester::Service;
 use crate::status::WcStatus;
@@ -69,33 +72,33 @@ impl SendOp {
         }
     }
 
-    /// The operation of the packet of a message at `first` and/or `last`
-    /// position.
+    /// The operation of the packet of a message at `position`.
     #[inline]
-    pub(crate) const fn operation(self, first: bool, last: bool) -> Operation {
+    pub(crate) const fn operation(self, position: Position) -> Operation {
         use Operation::*;
-        match (self, first, last) {
-            (Self::Send | Self::SendImm | Self::SendInv, true, false) => SendFirst,
-            (Self::Send | Self::SendImm | Self::SendInv, false, false) => SendMiddle,
-            (Self::Send, false, true) => SendLast,
-            (Self::SendImm, false, true) => SendLastImm,
-            (Self::SendInv, false, true) => SendLastInv,
-            (Self::Send, true, true) => SendOnly,
-            (Self::SendImm, true, true) => SendOnlyImm,
-            (Self::SendInv, true, true) => SendOnlyInv,
-            (Self::Write | Self::WriteImm, true, false) => WriteFirst,
-            (Self::Write | Self::WriteImm, false, false) => WriteMiddle,
-            (Self::Write, false, true) => WriteLast,
-            (Self::WriteImm, false, true) => WriteLastImm,
-            (Self::Write, true, true) => WriteOnly,
-            (Self::WriteImm, true, true) => WriteOnlyImm,
-            (Self::Read, _, _) => ReadRequest,
-            (Self::CmpSwap, _, _) => CmpSwap,
-            (Self::FetchAdd, _, _) => FetchAdd,
-            (Self::AtomicWrite, _, _) => AtomicWrite,
-            (Self::Flush, _, _) => Flush,
+        use Position::*;
+        match (self, position) {
+            (Self::Send | Self::SendImm | Self::SendInv, First) => SendFirst,
+            (Self::Send | Self::SendImm | Self::SendInv, Middle) => SendMiddle,
+            (Self::Send, Last) => SendLast,
+            (Self::SendImm, Last) => SendLastImm,
+            (Self::SendInv, Last) => SendLastInv,
+            (Self::Send, Only) => SendOnly,
+            (Self::SendImm, Only) => SendOnlyImm,
+            (Self::SendInv, Only) => SendOnlyInv,
+            (Self::Write | Self::WriteImm, First) => WriteFirst,
+            (Self::Write | Self::WriteImm, Middle) => WriteMiddle,
+            (Self::Write, Last) => WriteLast,
+            (Self::WriteImm, Last) => WriteLastImm,
+            (Self::Write, Only) => WriteOnly,
+            (Self::WriteImm, Only) => WriteOnlyImm,
+            (Self::Read, _) => ReadRequest,
+            (Self::CmpSwap, _) => CmpSwap,
+            (Self::FetchAdd, _) => FetchAdd,
+            (Self::AtomicWrite, _) => AtomicWrite,
+            (Self::Flush, _) => Flush,
             // Never on the wire.
-            (Self::Local, _, _) => SendOnly,
+            (Self::Local, _) => SendOnly,
         }
     }
 }

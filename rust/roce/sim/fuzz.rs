@@ -16,6 +16,7 @@ use roce::number::{
 use roce::psn::Psn;
 use roce::requester::{
     self,
+    Drain,
     LocalError,
     LocalMessage,
     LocalOk,
@@ -224,7 +225,10 @@ impl Target<'_> {
                     .local_fault(slot, WcStatus::LocProtErr, &mut self.env);
             }
             27 => {
-                self.requester.set_draining(input.u8() & 1 != 0);
+                self.requester.drain(match input.u8() & 1 {
+                    0 => Drain::End,
+                    _ => Drain::Begin,
+                });
             }
             28 => self.drain_responses(input.u8()),
             29 => {

@@ -17,6 +17,7 @@ use roce::icrc::{
 use roce::key::Key;
 use roce::number::Srqn;
 use roce::requester::{
+    Drain,
     LocalError,
     LocalMessage,
     LocalOk,
@@ -287,8 +288,8 @@ pub fn send_local_done(
 }
 
 #[inline(never)]
-pub fn send_state(r: &mut Sender, draining: bool) -> (usize, bool) {
-    r.set_draining(draining);
+pub fn send_state(r: &mut Sender, drain: Drain) -> (usize, bool) {
+    r.drain(drain);
     (r.room(), r.has_unsent())
 }
 

@@ -16,6 +16,7 @@ use roce::mtu::Mtu;
 use roce::number::Qpn;
 use roce::psn::Psn;
 use roce::requester::{
+    Drain,
     LocalError,
     LocalOk,
     Requester,

@@ -111,11 +111,11 @@ fn uc_goes_on_after_a_failed_request() {
     assert_eq!(h.env.fatal, 1);
     // Again, and from a queue that was draining.
     h.post(SendOp::Write, 0x8000_0001);
-    h.requester.set_draining(true);
-    h.requester.set_draining(false);
+    h.requester.drain(Drain::Begin);
+    h.requester.drain(Drain::End);
     assert_eq!(packets(&mut h), []);
     assert_eq!(h.env.fatal, 2);
-    h.requester.set_draining(true);
+    h.requester.drain(Drain::Begin);
     h.requester.resume(&mut h.env);
     h.post(SendOp::Send, 8);
     assert_eq!(packets(&mut h), [(0x24, 3)]);
@@ -156,7 +156,7 @@ fn draining_finishes_what_was_begun() {
     h.post(SendOp::Send, 256 * 6);
     h.post(SendOp::Send, 8);
     assert_eq!(h.numbers(), [0, 1, 2, 3]);
-    h.requester.set_draining(true);
+    h.requester.drain(Drain::Begin);
     h.ack(3);
     assert_eq!(h.numbers(), [4, 5]);
     assert_eq!(h.env.drained, 0);
@@ -164,12 +164,12 @@ fn draining_finishes_what_was_begun() {
     assert_eq!(h.numbers(), []);
     assert_eq!(h.env.drained, 1);
     assert!(h.requester.is_drained());
-    h.requester.set_draining(false);
+    h.requester.drain(Drain::End);
     assert_eq!(h.numbers(), [6]);
     assert_eq!(h.env.drained, 1);
     // An idle queue drains at the next poll.
     h.ack(6);
-    h.requester.set_draining(true);
+    h.requester.drain(Drain::Begin);
     h.numbers();
     assert_eq!(h.env.drained, 2);
 }

@@ -6,7 +6,10 @@ use super::QpKind;
 use crate::prelude::*;
 use crate::tables;
 use crate::tx::Av;
-use roce::requester::RequesterConfig;
+use roce::requester::{
+    Drain,
+    RequesterConfig, //
+};
 use roce::responder::ResponderConfig;
 
 impl WireQp {
@@ -68,7 +71,7 @@ impl WireQp {
     pub fn start_drain(&self, notify: bool) {
         {
             let mut send = self.send.lock();
-            send.requester.set_draining(true);
+            send.requester.drain(Drain::Begin);
             send.io.notify_drained = notify;
         }
         self.kick_send();
@@ -79,7 +82,7 @@ impl WireQp {
 
     /// Ends draining. The caller has set the state to RTS. Process context.
     pub fn end_drain(&self) {
-        self.send.lock().requester.set_draining(false);
+        self.send.lock().requester.drain(Drain::End);
         self.kick_send();
     }
 
