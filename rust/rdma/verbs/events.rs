@@ -311,10 +311,7 @@ const QP_EVENTS: [QpEvent; 6] = [
 struct QpCell {
     #[pin]
     cell: Cell<bindings::ib_qp>,
-    /// The handler is a kernel user's, which may sleep: call it from a work item.
-    deferred: bool,
-    /// An XRC target, which ib_core goes on setting up when the create operation has returned.
-    target: bool,
+    listener: Listener,
     /// Bit `n`: event `n` of `enum ib_event_type` waits for the work item.
     pending: Atomic<i32>,
     #[pin]
@@ -346,7 +343,7 @@ impl QpCell {
         };
         let qp = self.cell.object;
         // SAFETY: Inside the gate the queue pair exists.
-        if self.target && !unsafe { bindings::xrdma_ib_target_opened(qp) } {
+        if self.listener == Listener::Target && !unsafe { bindings::xrdma_ib_target_opened(qp) } {
             return false;
         }
         // SAFETY: Inside the gate the queue pair exists; `device` was set before it was created,
@@ -368,6 +365,18 @@ impl QpCell {
     }
 }
 
+/// Whose the handler of a queue pair's events is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listener {
+    /// A kernel user's, which may sleep: it is called from a work item.
+    Kernel,
+    /// That of uverbs, which does not sleep.
+    Uverbs,
+    /// That of uverbs for an XRC target, which ib_core goes on setting up when the create operation
+    /// has returned.
+    Target,
+}
+
 /// Raises the events of a queue pair.
 ///
 /// # Invariants
@@ -377,21 +386,16 @@ impl QpCell {
 pub struct QpHandle(Arc<QpCell>);
 
 impl QpHandle {
-    /// Makes the handle of a queue pair. `deferred`: its handler may sleep.
+    /// Makes the handle of a queue pair.
     ///
     /// # Safety
     ///
-    /// [`QpHandle::revoke`] must be called before ib_core frees `qp`. `target` must say whether it
-    /// is an XRC target.
-    pub(crate) unsafe fn new(
-        qp: *mut bindings::ib_qp,
-        deferred: bool,
-        target: bool,
-    ) -> Result<Self> {
+    /// [`QpHandle::revoke`] must be called before ib_core frees `qp`. `listener` must be
+    /// [`Listener::Target`] for an XRC target whose events are enabled.
+    pub(crate) unsafe fn new(qp: *mut bindings::ib_qp, listener: Listener) -> Result<Self> {
         let init = pin_init!(QpCell {
             cell <- Cell::new(qp),
-            deferred,
-            target,
+            listener,
             pending: Atomic::new(0),
             work <- new_work!("QpCell::work"),
         });
@@ -408,7 +412,7 @@ impl QpHandle {
     /// Ends the handle: waits for running handlers. Process context, once.
     pub(crate) fn revoke(&self) {
         self.0.cell.gate.close();
-        if self.0.deferred {
+        if self.0.listener == Listener::Kernel {
             // SAFETY: The work item is initialised and lives as long as `self`. Events that come
             // from now on do not reach `enqueue`, so that none of our code is left on the system
             // work queue when the module goes.
@@ -421,7 +425,7 @@ impl QpHandle {
     ///
     /// Events of one kind that come before a kernel user was told once become one.
     pub fn event(&self, kind: QpEvent) -> bool {
-        if !self.0.deferred {
+        if self.0.listener != Listener::Kernel {
             return self.0.deliver(kind);
         }
         let Some(_inside) = self.0.cell.gate.enter() else {

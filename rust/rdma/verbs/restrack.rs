@@ -11,7 +11,10 @@ use crate::{
     bindings,
     device::Device,
     errno::emsgsize,
-    events::QpHandle,
+    events::{
+        Listener,
+        QpHandle, //
+    },
     provider::Provider,
     qp::{
         Qp,
@@ -306,7 +309,7 @@ impl<P: Provider> Device<P> {
         let memory = KBox::into_raw(memory);
         let qp = memory.cast::<bindings::ib_qp>();
         // SAFETY: Revoked by the drop of the entry, or below.
-        let handle = match unsafe { QpHandle::new(qp, false, false) } {
+        let handle = match unsafe { QpHandle::new(qp, Listener::Uverbs) } {
             Ok(handle) => handle,
             Err(e) => {
                 // SAFETY: Ours alone, nothing in it.

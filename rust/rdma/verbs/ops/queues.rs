@@ -13,6 +13,7 @@ use crate::{
     device::Device,
     events::{
         CqHandle,
+        Listener,
         QpHandle,
         SrqHandle, //
     },
@@ -345,9 +346,13 @@ impl<P: Provider> Ops<P> {
             let user = udata.is_some();
             // A target has no udata, but its events go to uverbs, whose handlers do not sleep.
             let target = qp_type == QpType::XrcTgt;
-            let deferred = !user && !target;
+            let listener = match (user, target) {
+                (_, true) => Listener::Target,
+                (true, false) => Listener::Uverbs,
+                (false, false) => Listener::Kernel,
+            };
             // SAFETY: Revoked below on failure, else in `destroy_qp`.
-            let handle = unsafe { QpHandle::new(qp, deferred, target)? };
+            let handle = unsafe { QpHandle::new(qp, listener)? };
             let created = match P::create_qp(device, &mut init, handle.clone(), udata.as_mut()) {
                 Ok(created) => created,
                 Err(e) => {
