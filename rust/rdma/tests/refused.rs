@@ -22,9 +22,14 @@ use rdma::{
         KernelAddr,
         OnDemand,
         PageList,
-        Region, //
+        Region,
+        Usage, //
     },
-    mr::SgList,
+    mr::{
+        AccessFlag,
+        AccessFlags,
+        SgList, //
+    },
     net::{
         NetDev,
         RxSkb,
@@ -127,7 +132,7 @@ fn owner(owner: &'static Owner<u32>) {
     let _ = owner.kick(|number| (for_ever(number), Run::Idle).1); //~ E0521
 }
 fn held(memory: &'static OnDemand) {
-    let _ = memory.with(0, 8, true, |region| Ok(for_ever(region))); //~ E0521
+    let _ = memory.with(0, 8, Usage::Write, |region| Ok(for_ever(region))); //~ E0521
 }
 struct Keeps;
 impl<P: Provider> LinkOps<P> for Keeps {
@@ -177,6 +182,15 @@ fn alone<P: Provider>(
     config: &DeviceConfig<'_>,
 ) -> Result {
     device.register(netdev, config) //~ E0061
+}
+
+// A number that a user gave is no set of access flags before it was checked.
+fn rights(given: u32) -> AccessFlags {
+    given //~ E0308
+}
+fn adds(rights: AccessFlags, given: u32) -> bool {
+    rights.contains(given) //~ E0308
+        || rights.contains(AccessFlag::RemoteRead)
 }
 
 // Promises are made in unsafe code.
