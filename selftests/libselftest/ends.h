@@ -1,46 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The two ends of a case's connection, a and b, on the case's devices.
+ * The two ends of a case's connection, on the case's devices.
  */
 #ifndef SELFTEST_ENDS_H
 #define SELFTEST_ENDS_H
 
 #include "devices.h"
 
-static struct end a, b;
+struct pair {
+	struct devices on;
+	struct end a, b;
+};
 
-static inline void make_ends(void)
-{
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
-}
+void make_ends(struct pair *self);
 
-static inline void join(void)
-{
-	connect_end(&a, &b);
-	connect_end(&b, &a);
-}
+void join(struct pair *self);
 
-static inline void make_pair(void)
-{
-	make_ends();
-	join();
-}
+void make_pair(struct pair *self);
 
-static inline void free_end(struct end *e)
-{
-	CHECK(!ibv_destroy_qp(e->qp));
-	CHECK(!ibv_destroy_cq(e->cq));
-	CHECK(!ibv_dereg_mr(e->mr));
-	CHECK(!ibv_dealloc_pd(e->pd));
-	CHECK(!ibv_close_device(e->ctx));
-	free(e->buf);
-}
+void free_end(struct end *e);
 
-static inline void free_pair(void)
-{
-	free_end(&a);
-	free_end(&b);
-}
+void free_pair(struct pair *self);
 
 #endif /* SELFTEST_ENDS_H */

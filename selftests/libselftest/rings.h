@@ -25,78 +25,19 @@ struct rings {
 	int count;
 };
 
-static inline int has_ring(const struct rings *r, const uint8_t *at)
-{
-	int i;
-
-	for (i = 0; r && i < r->count; i++)
-		if (r->ring[i].at == at)
-			return 1;
-	return 0;
-}
-
 /* Adds to R the mappings of device files that neither R nor BUT has; how many. */
-static inline int find_rings(struct rings *r, const struct rings *but)
-{
-	FILE *f = fopen("/proc/self/maps", "r");
-	unsigned long from, to;
-	char text[512];
-	int found = 0;
+int find_rings(struct rings *r, const struct rings *but);
 
-	CHECK(f);
-	while (fgets(text, sizeof(text), f)) {
-		if (!strstr(text, "uverbs") || sscanf(text, "%lx-%lx rw-s", &from, &to) != 2 ||
-		    has_ring(r, (uint8_t *)from) || has_ring(but, (uint8_t *)from))
-			continue;
-		CHECK(r->count < MAX_RINGS);
-		r->ring[r->count++] = (struct ring) { (uint8_t *)from, to - from };
-		found++;
-	}
-	fclose(f);
-	return found;
-}
-
-static inline struct xroce_ring_hdr *ring_hdr(const struct ring *r)
-{
-	return (void *)r->at;
-}
+struct xroce_ring_hdr *ring_hdr(const struct ring *r);
 
 /* Slot 0, if the ring has one of SIZE bytes. */
-static inline void *first_slot(const struct ring *r, size_t size)
-{
-	return r->size >= XROCE_RING_HDR_SIZE + size ? r->at + XROCE_RING_HDR_SIZE : NULL;
-}
+void *first_slot(const struct ring *r, size_t size);
 
-static inline void store_index(const struct ring *r, uint32_t index)
-{
-	atomic_store((_Atomic uint32_t *)&ring_hdr(r)->user_index, index);
-}
+void store_index(const struct ring *r, uint32_t index);
 
-/* The doorbell that libxroce rings: COMMAND is that of the object HANDLE. The error. */
-static inline int ring_doorbell(struct ibv_context *ctx, uint32_t command, uint32_t handle)
-{
-	struct {
-		struct ib_uverbs_cmd_hdr hdr;
-		struct ib_uverbs_post_send body;
-	} cmd = {
-		.hdr = { .command = command, .in_words = sizeof(cmd) / 4, .out_words = 1 },
-		.body = { .qp_handle = handle, .wqe_size = 64 },
-	};
-	uint32_t response;
-
-	cmd.body.response = (uintptr_t)&response;
-	return write(ctx->cmd_fd, &cmd, sizeof(cmd)) == sizeof(cmd) ? 0 : errno;
-}
-
-static inline int qp_doorbell(struct ibv_qp *qp)
-{
-	return ring_doorbell(qp->context, IB_USER_VERBS_CMD_POST_SEND, qp->handle);
-}
+int qp_doorbell(struct ibv_qp *qp);
 
 /* Of a tag-matching queue. */
-static inline int srq_doorbell(struct ibv_srq *srq)
-{
-	return ring_doorbell(srq->context, IB_USER_VERBS_CMD_POST_SRQ_RECV, srq->handle);
-}
+int srq_doorbell(struct ibv_srq *srq);
 
 #endif /* SELFTEST_RINGS_H */

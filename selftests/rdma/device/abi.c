@@ -124,14 +124,14 @@ static int by_ioctl(int fd, const struct open_try *t)
 static int (*const ways[])(int fd, const struct open_try *t) = { by_write, by_ioctl };
 
 /* The file of the device. */
-static int open_file(void)
+static int open_file(const struct devices *on)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	char path[128];
 	int i, fd = -1;
 
 	for (i = 0; list && list[i]; i++) {
-		if (strcmp(ibv_get_device_name(list[i]), device[0]))
+		if (strcmp(ibv_get_device_name(list[i]), on->name[0]))
 			continue;
 		snprintf(path, sizeof(path), "/dev/infiniband/%s", list[i]->dev_name);
 		fd = open(path, O_RDWR | O_CLOEXEC);
@@ -173,13 +173,13 @@ static struct open_try try_of(const void *request, size_t len)
 }
 
 /* A file that refuses T with ERR takes a right request afterwards, once. */
-static void refused(const struct open_try *t, int err)
+static void refused(const struct devices *on, const struct open_try *t, int err)
 {
 	struct open_try good = try_of(&right, sizeof(right));
 	int before = contexts(), nfiles = files(), way, i, got, events;
 
 	for (way = 0; way < 2; way++) {
-		int fd = open_file();
+		int fd = open_file(on);
 
 		for (i = 0; i < 2; i++) {
 			got = ways[way](fd, t);
@@ -201,7 +201,7 @@ static void refused(const struct open_try *t, int err)
 	}
 }
 
-static void versions(void)
+static void versions(const struct devices *on)
 {
 	uint32_t bad[] = { XROCE_ABI_VERSION + 1, XROCE_ABI_VERSION - 1, UINT32_MAX };
 	unsigned int i;
@@ -211,50 +211,50 @@ static void versions(void)
 		struct open_try t = try_of(&request, sizeof(request));
 
 		request.abi_version = bad[i];
-		refused(&t, EPROTO);
+		refused(on, &t, EPROTO);
 	}
 }
 
-static void reserved(void)
+static void reserved(const struct devices *on)
 {
 	struct xroce_alloc_ucontext_req request = right;
 	struct open_try t = try_of(&request, sizeof(request));
 
 	request.reserved = 1;
-	refused(&t, EINVAL);
+	refused(on, &t, EINVAL);
 	request.reserved = UINT32_MAX;
-	refused(&t, EINVAL);
+	refused(on, &t, EINVAL);
 }
 
-static void short_requests(void)
+static void short_requests(const struct devices *on)
 {
 	size_t len;
 
 	for (len = 0; len < sizeof(right); len += 4) {
 		struct open_try t = try_of(&right, len);
 
-		refused(&t, EINVAL);
+		refused(on, &t, EINVAL);
 	}
 }
 
 /* More than the module knows must be zero. */
-static void long_requests(void)
+static void long_requests(const struct devices *on)
 {
 	struct {
 		struct xroce_alloc_ucontext_req known;
 		uint32_t more[4];
 	} request = { .known = right, .more = { 0, 0, 0, 1 } };
 	struct open_try t = try_of(&request, sizeof(request));
-	int fd = open_file();
+	int fd = open_file(on);
 
-	refused(&t, EOPNOTSUPP);
+	refused(on, &t, EOPNOTSUPP);
 	request.more[3] = 0;
 	CHECK(!by_ioctl(fd, &t));
 	close(fd);
 }
 
 /* No memory for the answer, or for a part of it. */
-static void bad_answers(void)
+static void bad_answers(const struct devices *on)
 {
 	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -265,30 +265,30 @@ static void bad_answers(void)
 	CHECK(pages != MAP_FAILED && !mprotect(pages + 4096, 4096, PROT_NONE));
 	for (i = 0; i < 2; i++) {
 		t.answer = pages + 4096 - CORE_ANSWER - here[i];
-		refused(&t, EFAULT);
+		refused(on, &t, EFAULT);
 	}
 	t.answer = NULL;
-	refused(&t, EFAULT);
+	refused(on, &t, EFAULT);
 	t.answer = (uint8_t *)UINTPTR_MAX - 4095;
-	refused(&t, EFAULT);
+	refused(on, &t, EFAULT);
 	munmap(pages, 8192);
 }
 
 /* The answer is cut to the room that there is, and further room is zeroed. */
-static void odd_answers(void)
+static void odd_answers(const struct devices *on)
 {
 	struct open_try t = try_of(&right, sizeof(right));
 	int way, fd;
 
 	for (way = 0; way < 2; way++) {
-		fd = open_file();
+		fd = open_file(on);
 		memset(&answer, 0xff, sizeof(answer));
 		t.answer_len = 4;
 		CHECK(!ways[way](fd, &t));
 		CHECK(answer.driver.abi_version == XROCE_ABI_VERSION);
 		CHECK(answer.driver.max_inline == UINT32_MAX);
 		close(fd);
-		fd = open_file();
+		fd = open_file(on);
 		t.answer_len = sizeof(answer.driver) + sizeof(answer.more);
 		CHECK(!ways[way](fd, &t));
 		CHECK(answer.driver.max_inline != UINT32_MAX);
@@ -298,7 +298,7 @@ static void odd_answers(void)
 }
 
 /* The core's part of the command. */
-static void cut_commands(void)
+static void cut_commands(const struct devices *on)
 {
 	struct {
 		struct ib_uverbs_cmd_hdr hdr;
@@ -309,7 +309,7 @@ static void cut_commands(void)
 			 .out_words = 6 },
 		.core = { .response = (uintptr_t)&answer }, .driver = right,
 	};
-	int fd = open_file(), before = contexts();
+	int fd = open_file(on), before = contexts();
 
 	/* No room for the core's answer; no such length; nothing but the header. */
 	cmd.hdr.out_words = 1;
@@ -324,7 +324,7 @@ static void cut_commands(void)
 }
 
 /* Opens the device by the library while LIE is told; what it says goes to TEXT. */
-static struct ibv_context *open_and_hear(int how, char *text, size_t size)
+static struct ibv_context *open_and_hear(const struct devices *on, int how, char *text, size_t size)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	int told = memfd_create("stderr", MFD_CLOEXEC), own = dup(STDERR_FILENO), i, err;
@@ -332,7 +332,7 @@ static struct ibv_context *open_and_hear(int how, char *text, size_t size)
 	ssize_t len;
 
 	CHECK(list && told >= 0 && own >= 0 && dup2(told, STDERR_FILENO) >= 0);
-	for (i = 0; list[i] && strcmp(ibv_get_device_name(list[i]), device[0]); i++)
+	for (i = 0; list[i] && strcmp(ibv_get_device_name(list[i]), on->name[0]); i++)
 		;
 	CHECK(list[i]);
 	lie = how;
@@ -351,7 +351,7 @@ static struct ibv_context *open_and_hear(int how, char *text, size_t size)
 	return ctx;
 }
 
-static void explained(void)
+static void explained(const struct devices *on)
 {
 	char text[1024];
 	int before = contexts(), nfiles = files(), how;
@@ -361,7 +361,7 @@ static void explained(void)
 		int err;
 
 		lies = 0;
-		ctx = open_and_hear(how, text, sizeof(text));
+		ctx = open_and_hear(on, how, text, sizeof(text));
 		err = errno;
 		printf("said: %s", text);
 		CHECK(lies == 1);
@@ -369,12 +369,12 @@ static void explained(void)
 		CHECK(strstr(text, "xroce") && strstr(text, "version 1 of the ABI"));
 		CHECK(contexts() == before && files() == nfiles);
 	}
-	ctx = open_and_hear(HONEST, text, sizeof(text));
+	ctx = open_and_hear(on, HONEST, text, sizeof(text));
 	CHECK(ctx && !text[0]);
 	CHECK(!ibv_close_device(ctx));
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "other-versions", versions },
 	{ "reserved", reserved },
 	{ "short-requests", short_requests },
@@ -388,5 +388,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

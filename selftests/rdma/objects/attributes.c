@@ -49,7 +49,7 @@ static struct ib_uverbs_qp_cap asked;
 static struct call pair, target, queue, xrc_queue, tag_queue, completions, region;
 
 /* Each call as it goes well. */
-static void prepare(void)
+static void prepare(struct owned *self)
 {
 	asked = cap;
 	pair = (struct call){ "QP_CREATE", UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE, {
@@ -109,22 +109,23 @@ static void prepare(void)
 	} };
 	region = (struct call){ "REG_MR", UVERBS_OBJECT_MR, UVERBS_METHOD_REG_MR, {
 		NEW_PART(REG_MR_HANDLE), HANDLE_PART(REG_MR_PD_HANDLE, PD, EINVAL),
-		VALUE_PART(REG_MR_IOVA, 8, (uintptr_t)ours.buf, EINVAL),
+		VALUE_PART(REG_MR_IOVA, 8, (uintptr_t)self->ours.buf, EINVAL),
 		VALUE_PART(REG_MR_LENGTH, 8, 4096, EINVAL),
 		VALUE_PART(REG_MR_ACCESS_FLAGS, 8, IBV_ACCESS_LOCAL_WRITE, EINVAL),
-		VALUE_PART(REG_MR_ADDR, 8, (uintptr_t)ours.buf, EINVAL),
+		VALUE_PART(REG_MR_ADDR, 8, (uintptr_t)self->ours.buf, EINVAL),
 		ANSWER_PART(REG_MR_RESP_LKEY, 4), ANSWER_PART(REG_MR_RESP_RKEY, 4),
 	} };
 }
 
-static void setup(void)
+static void setup(struct owned *self)
 {
-	begin();
-	prepare();
+	begin_owned(self);
+	prepare(self);
 }
 
 /* Makes CALL, but for its part WITHOUT; with PLUS, if there is one, in its place. */
-static int made_with(const struct call *call, int without, const struct part *plus, uint32_t *handle)
+static int made_with(struct owned *self, const struct call *call, int without,
+		     const struct part *plus, uint32_t *handle)
 {
 	struct raw raw;
 	int i, err;
@@ -139,7 +140,7 @@ static int made_with(const struct call *call, int without, const struct part *pl
 			continue;
 		switch (p->what) {
 		case OBJECT:
-			raw_attr(&raw, p->id, 0, p->value ? p->value : ours.handle[p->kind]);
+			raw_attr(&raw, p->id, 0, p->value ? p->value : self->ours.handle[p->kind]);
 			break;
 		case NEW:
 			raw_attr(&raw, p->id, 0, 0);
@@ -152,13 +153,13 @@ static int made_with(const struct call *call, int without, const struct part *pl
 			break;
 		}
 	}
-	err = raw_call(ours.ctx, &raw);
+	err = raw_call(self->ours.ctx, &raw);
 	*handle = raw.attrs[0].data;
 	return err;
 }
 
 /* What was made goes. Attribute 0 of each of these is the handle, 1 the answer. */
-static void destroyed(const struct call *call, uint32_t handle)
+static void destroyed(struct owned *self, const struct call *call, uint32_t handle)
 {
 	uint32_t room[4];
 	struct raw raw;
@@ -184,43 +185,43 @@ static void destroyed(const struct call *call, uint32_t handle)
 	raw_attr(&raw, 0, 0, handle);
 	if (len)
 		raw_attr(&raw, 1, len, (uintptr_t)room);
-	expect_errno("destroy", raw_call(ours.ctx, &raw), 0);
+	expect_errno("destroy", raw_call(self->ours.ctx, &raw), 0);
 }
 
-static void gives(const char *what, const struct call *call, int without, const struct part *plus,
-		  int err)
+static void gives(struct owned *self, const char *what, const struct call *call, int without,
+		  const struct part *plus, int err)
 {
-	int before = objects(), got;
+	int before = objects(self), got;
 	uint32_t handle;
 	char text[128];
 
 	snprintf(text, sizeof(text), "%s, %s %d", call->name, what, without);
-	got = made_with(call, without, plus, &handle);
+	got = made_with(self, call, without, plus, &handle);
 	expect_errno(text, got, err);
 	if (!got)
-		destroyed(call, handle);
-	CHECK(objects() == before);
+		destroyed(self, call, handle);
+	CHECK(objects(self) == before);
 }
 
 /* With all there, and without each part in turn. */
-static void missing(void)
+static void missing(struct owned *self)
 {
 	const struct call *calls[] = {
 		&pair, &target, &queue, &xrc_queue, &tag_queue, &completions, &region,
 	};
 	unsigned int c, i;
 
-	setup();
+	setup(self);
 	for (c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
-		gives("whole", calls[c], -1, NULL, 0);
+		gives(self, "whole", calls[c], -1, NULL, 0);
 		for (i = 0; i < MAX_PARTS; i++) {
 			const struct part *p = &calls[c]->part[i];
 
 			if (!i || p->id || p->len)
-				gives("without part", calls[c], i, NULL, p->without);
+				gives(self, "without part", calls[c], i, NULL, p->without);
 		}
 	}
-	end();
+	end_owned(self);
 }
 
 /* Call C with part AT set to DATA gives ERR. */
@@ -228,18 +229,18 @@ static void missing(void)
 	do {										\
 		struct call changed = c;						\
 		changed.part[at].value = (data);					\
-		gives(#c " " #at " " #data, &changed, -1, NULL, err);			\
+		gives(self, #c " " #at " " #data, &changed, -1, NULL, err);		\
 	} while (0)
 /* Call C with one more attribute gives ERR. */
 #define AND(c, err, ...)								\
 	do {										\
 		struct part more = __VA_ARGS__;						\
-		gives(#c " and more", &c, -1, &more, err);				\
+		gives(self, #c " and more", &c, -1, &more, err);			\
 	} while (0)
 
 enum { PAIR_CAP = 5, PAIR_TYPE = 6, PAIR_FLAGS = 7 };
 
-static void pairs(void)
+static void pairs(struct owned *self)
 {
 	struct ibv_srq_init_attr_ex xrc_init = {
 		.attr = { .max_wr = 1, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC,
@@ -249,11 +250,11 @@ static void pairs(void)
 	struct ibv_srq *xrc;
 	int bit;
 
-	setup();
-	xrc_init.pd = ours.pd;
-	xrc_init.cq = ours.cq;
-	xrc_init.xrcd = ours.xrcd;
-	CHECK((xrc = ibv_create_srq_ex(ours.ctx, &xrc_init)));
+	setup(self);
+	xrc_init.pd = self->ours.pd;
+	xrc_init.cq = self->ours.cq;
+	xrc_init.xrcd = self->ours.xrcd;
+	CHECK((xrc = ibv_create_srq_ex(self->ours.ctx, &xrc_init)));
 	/* Types that there are not. */
 	CHANGED(pair, PAIR_TYPE, 0, EINVAL);
 	CHANGED(pair, PAIR_TYPE, 5, EINVAL);
@@ -273,7 +274,7 @@ static void pairs(void)
 	AND(target, EINVAL, HANDLE_PART(CREATE_QP_SRQ_HANDLE, SRQ, 0));
 	pair.part[PAIR_TYPE].value = IBV_QPT_XRC_SEND;
 	AND(pair, EINVAL, HANDLE_PART(CREATE_QP_SRQ_HANDLE, SRQ, 0));
-	prepare();
+	prepare(self);
 	/*
 	 * Flags: unknown ones; of raw packets alone (scatter FCS, VLAN stripping), of raw packets
 	 * and datagrams (bits 1 and 11), which this driver has not either; SQ_SIG_ALL.
@@ -287,23 +288,23 @@ static void pairs(void)
 	CHANGED(pair, PAIR_FLAGS, 1 << 1, EINVAL);
 	CHANGED(pair, PAIR_FLAGS, 1 << 11, EINVAL);
 	CHANGED(pair, PAIR_FLAGS, 1 << 12, 0);
-	prepare();
+	prepare(self);
 	AND(pair, EOPNOTSUPP, VALUE_PART(CREATE_QP_SOURCE_QPN, 4, 77, 0));
 	/* Capacities. */
 	asked.max_send_wr = UINT32_MAX;
-	gives("capacity", &pair, -1, NULL, EINVAL);
+	gives(self, "capacity", &pair, -1, NULL, EINVAL);
 	asked = cap;
 	CHANGED(pair, PAIR_CAP, 8, EFAULT);
 	CHECK(!ibv_destroy_srq(xrc));
-	end();
+	end_owned(self);
 }
 
-static void queues(void)
+static void queues(struct owned *self)
 {
 	static const uint64_t types[] = { 3, 99, UINT32_MAX, 1ull << 32 };
 	int i, bit;
 
-	setup();
+	setup(self);
 	for (i = 0; i < 4; i++)
 		CHANGED(queue, 3, types[i], EINVAL);
 	CHANGED(queue, 4, 0, EINVAL);
@@ -322,23 +323,23 @@ static void queues(void)
 		CHANGED(completions, 4, 1ull << bit, bit == 0 ? 0 : bit == 1 ? EOPNOTSUPP : EINVAL);
 	AND(completions, EBADF, PART(CREATE_CQ_COMP_CHANNEL, OBJECT, NONE, 0, 987, 0));
 	AND(completions, EBADF, PART(CREATE_CQ_COMP_CHANNEL, OBJECT, NONE, 0,
-				     (uint64_t)ours.ctx->cmd_fd, 0));
+				     (uint64_t)self->ours.ctx->cmd_fd, 0));
 	AND(completions, EBADF, PART(CREATE_CQ_EVENT_FD, OBJECT, NONE, 0, 987, 0));
-	end();
+	end_owned(self);
 }
 
 /* UVERBS_METHOD_REG_MR: memory is at an address or behind a descriptor, with an offset. */
-static void regions(void)
+static void regions(struct owned *self)
 {
 	int bit;
 
-	setup();
+	setup(self);
 	AND(region, EINVAL, VALUE_PART(REG_MR_FD_OFFSET, 8, 0, 0));
 	/* No driver's memory without the operation. */
-	AND(region, EOPNOTSUPP, VALUE_PART(REG_MR_FD, 0, (uint64_t)ours.ctx->cmd_fd, 0));
+	AND(region, EOPNOTSUPP, VALUE_PART(REG_MR_FD, 0, (uint64_t)self->ours.ctx->cmd_fd, 0));
 	AND(region, EINVAL, PART(REG_MR_DMA_HANDLE, OBJECT, NONE, 0, 1000, 0));
-	CHANGED(region, 5, (uintptr_t)ours.buf + 1, EINVAL);
-	CHANGED(region, 2, (uintptr_t)ours.buf + 1, EINVAL);
+	CHANGED(region, 5, (uintptr_t)self->ours.buf + 1, EINVAL);
+	CHANGED(region, 2, (uintptr_t)self->ours.buf + 1, EINVAL);
 	CHANGED(region, 3, 0, EINVAL);
 	CHANGED(region, 3, UINT64_MAX, EINVAL);
 	CHANGED(region, 3, (1ull << 40) + 1, EINVAL);
@@ -350,10 +351,10 @@ static void regions(void)
 	CHANGED(region, 4, IBV_ACCESS_REMOTE_ATOMIC, EINVAL);
 	CHANGED(region, 4, IBV_ACCESS_FLUSH_PERSISTENT, EINVAL);
 	CHANGED(region, 5, 0, EFAULT);
-	end();
+	end_owned(self);
 }
 
-static int listed(uint64_t id, uint16_t len, uint64_t list, uint64_t total)
+static int listed(struct owned *self, uint64_t id, uint16_t len, uint64_t list, uint64_t total)
 {
 	struct raw raw;
 
@@ -361,35 +362,36 @@ static int listed(uint64_t id, uint16_t len, uint64_t list, uint64_t total)
 	raw_in(&raw, UVERBS_ATTR_INFO_OBJECT_ID, &id, 8);
 	raw_attr(&raw, UVERBS_ATTR_INFO_TOTAL_HANDLES, 4, total);
 	raw_attr(&raw, UVERBS_ATTR_INFO_HANDLES_LIST, len, list);
-	return raw_call(ours.ctx, &raw);
+	return raw_call(self->ours.ctx, &raw);
 }
 
 /* uverbs_std_types_device.c: a list is of whole numbers, of objects that there are. */
-static void lists(void)
+static void lists(struct owned *self)
 {
 	uint32_t list[64], total;
 	uintptr_t at = (uintptr_t)list, n = (uintptr_t)&total;
 
-	setup();
-	expect_errno("whole", listed(UVERBS_OBJECT_PD, sizeof(list), at, n), 0);
-	CHECK(total == 1 && list[0] == ours.handle[PD]);
-	expect_errno("short", listed(UVERBS_OBJECT_PD, 3, at, n), EINVAL);
-	expect_errno("of no length", listed(UVERBS_OBJECT_PD, 0, at, n), EINVAL);
-	expect_errno("of half a number", listed(UVERBS_OBJECT_PD, 6, at, n), EINVAL);
+	setup(self);
+	expect_errno("whole", listed(self, UVERBS_OBJECT_PD, sizeof(list), at, n), 0);
+	CHECK(total == 1 && list[0] == self->ours.handle[PD]);
+	expect_errno("short", listed(self, UVERBS_OBJECT_PD, 3, at, n), EINVAL);
+	expect_errno("of no length", listed(self, UVERBS_OBJECT_PD, 0, at, n), EINVAL);
+	expect_errno("of half a number", listed(self, UVERBS_OBJECT_PD, 6, at, n), EINVAL);
 	/* uapi_get_object() */
-	expect_errno("of nothing", listed(0xfff, sizeof(list), at, n), ENOENT);
-	expect_errno("of flows, which we have not", listed(UVERBS_OBJECT_FLOW, sizeof(list), at, n),
-		     ENOENT);
+	expect_errno("of nothing", listed(self, 0xfff, sizeof(list), at, n), ENOENT);
+	expect_errno("of flows, which we have not",
+		     listed(self, UVERBS_OBJECT_FLOW, sizeof(list), at, n), ENOENT);
 	/* What stands for any kind there, and is none to list. */
-	expect_errno("of any", listed(UINT16_MAX, sizeof(list), at, n), ENOMSG);
+	expect_errno("of any", listed(self, UINT16_MAX, sizeof(list), at, n), ENOMSG);
 	/* The identity is of 16 bits: uverbs_get_const(). */
-	expect_errno("of too much", listed(1 << 16, sizeof(list), at, n), EINVAL);
-	expect_errno("to nowhere", listed(UVERBS_OBJECT_PD, sizeof(list), 8, n), EFAULT);
-	expect_errno("of a number to nowhere", listed(UVERBS_OBJECT_PD, sizeof(list), at, 8), EFAULT);
-	end();
+	expect_errno("of too much", listed(self, 1 << 16, sizeof(list), at, n), EINVAL);
+	expect_errno("to nowhere", listed(self, UVERBS_OBJECT_PD, sizeof(list), 8, n), EFAULT);
+	expect_errno("of a number to nowhere", listed(self, UVERBS_OBJECT_PD, sizeof(list), at, 8),
+		     EFAULT);
+	end_owned(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct owned) cases[] = {
 	{ "missing", missing },
 	{ "pairs", pairs },
 	{ "queues", queues },
@@ -400,5 +402,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct owned self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -24,7 +24,7 @@ struct attempt {
 	uint8_t *answer;
 };
 
-static int attempt_by_write(struct attempt *a)
+static int attempt_by_write(struct owned *self, struct attempt *a)
 {
 	const struct command *c = a->command;
 	uint64_t response = (uintptr_t)a->answer;
@@ -34,10 +34,10 @@ static int attempt_by_write(struct attempt *a)
 		memcpy(a->r.body, &response, 8);
 	memcpy(a->r.body + c->in, a->driver, a->driver_in);
 	a->r.hdr = (struct ib_uverbs_cmd_hdr){ c->number, len / 4, (c->out + c->driver_out) / 4 };
-	return write(ours.ctx->cmd_fd, &a->r, len) == (ssize_t)len ? 0 : errno;
+	return write(self->ours.ctx->cmd_fd, &a->r, len) == (ssize_t)len ? 0 : errno;
 }
 
-static int attempt_by_ioctl(struct attempt *a)
+static int attempt_by_ioctl(struct owned *self, struct attempt *a)
 {
 	const struct command *c = a->command;
 	uint64_t number = c->number;
@@ -52,14 +52,16 @@ static int attempt_by_ioctl(struct attempt *a)
 		raw_in(&raw, UVERBS_ATTR_UHW_IN, a->driver, a->driver_in);
 	if (c->driver_out)
 		raw_attr(&raw, UVERBS_ATTR_UHW_OUT, c->driver_out, (uintptr_t)a->answer + c->out);
-	return raw_call(ours.ctx, &raw);
+	return raw_call(self->ours.ctx, &raw);
 }
 
-static int (*const attempts[])(struct attempt *a) = { attempt_by_write, attempt_by_ioctl };
+static int (*const attempts[])(struct owned *self, struct attempt *a) = {
+	attempt_by_write, attempt_by_ioctl,
+};
 
 /* ---- the commands that have a driver's part ---- */
 
-static void fill_completions(void *request)
+static void fill_completions(struct owned *self, void *request)
 {
 	struct ib_uverbs_create_cq *r = request;
 
@@ -67,7 +69,7 @@ static void fill_completions(void *request)
 	r->comp_channel = -1;
 }
 
-static void fill_tags(void *request)
+static void fill_tags(struct owned *self, void *request)
 {
 	struct ib_uverbs_create_xsrq *r = request;
 
@@ -76,7 +78,7 @@ static void fill_tags(void *request)
 	r->max_num_tags = 4;
 }
 
-static void fill_size(void *request)
+static void fill_size(struct owned *self, void *request)
 {
 	struct ib_uverbs_modify_srq *r = request;
 
@@ -123,15 +125,15 @@ static const struct command driver_commands[COMMANDS] = {
 
 static uint8_t answer_room[512];
 
-static struct attempt attempt_of(int which)
+static struct attempt attempt_of(struct owned *self, int which)
 {
 	const struct command *c = &driver_commands[which];
 	struct attempt a = { .command = c, .driver_in = c->driver_in, .answer = answer_room };
 	const struct place *place;
 
-	c->fill(a.r.body);
+	c->fill(self, a.r.body);
 	for (place = c->place; place->none; place++)
-		set_handle(&a.r, place, ours.handle[place->kind]);
+		set_handle(&a.r, place, self->ours.handle[place->kind]);
 	if (which == TAGS_CMD)
 		((struct xroce_create_tm_srq_req *)a.driver)->max_ops = 4;
 	if (which == SIZE_CMD)
@@ -140,9 +142,9 @@ static struct attempt attempt_of(int which)
 }
 
 /* A is refused with ERR, by both calls, and there is as much as before. */
-static void refuses(const char *what, const struct attempt *a, int err)
+static void refuses(struct owned *self, const char *what, const struct attempt *a, int err)
 {
-	int before = objects();
+	int before = objects(self);
 	unsigned int way;
 	char text[128];
 
@@ -150,20 +152,20 @@ static void refuses(const char *what, const struct attempt *a, int err)
 		struct attempt t = *a;
 
 		snprintf(text, sizeof(text), "%s, %s, way %u", a->command->name, what, way);
-		expect_errno(text, attempts[way](&t), err);
-		CHECK(objects() == before);
+		expect_errno(text, attempts[way](self, &t), err);
+		CHECK(objects(self) == before);
 	}
 }
 
 /* Without a fault in it each does what it is for; so it is the fault that is refused below. */
-static void as_they_are(void)
+static void as_they_are(struct owned *self)
 {
 	struct attempt a;
 	unsigned int way;
 	struct raw raw;
 	int i;
 
-	begin();
+	begin_owned(self);
 	for (i = 0; i < COMMANDS; i++) {
 		for (way = 0; way < 2; way++) {
 			static const uint16_t ends[KINDS][3] = {
@@ -182,173 +184,173 @@ static void as_they_are(void)
 
 			if (kind == NONE)
 				continue;
-			a = attempt_of(i);
-			expect_errno(a.command->name, attempts[way](&a), 0);
+			a = attempt_of(self, i);
+			expect_errno(a.command->name, attempts[way](self, &a), 0);
 			memcpy(&handle, answer_room, 4);
 			/* Attribute 0 of each of these is the handle, 1 the answer. */
 			raw_begin_on(&raw, ends[kind][0], ends[kind][1]);
 			raw_attr(&raw, 0, 0, handle);
 			if (answers[kind])
 				raw_attr(&raw, 1, answers[kind], (uintptr_t)room);
-			expect_errno("destroy", raw_call(ours.ctx, &raw), 0);
+			expect_errno("destroy", raw_call(self->ours.ctx, &raw), 0);
 		}
 	}
-	end();
+	end_owned(self);
 }
 
 /*
  * _ib_copy_validate_udata_in(): a request that is shorter than the driver's is EINVAL; more
  * than the driver knows must be zero, or it is EOPNOTSUPP.
  */
-static void lengths(void)
+static void lengths(struct owned *self)
 {
 	struct attempt a;
 	size_t len, whole;
 	int i;
 
-	begin();
+	begin_owned(self);
 	for (i = 0; i < COMMANDS; i++) {
 		whole = driver_commands[i].driver_in;
 		if (!whole)
 			continue;
 		for (len = 0; len < whole; len += 4) {
-			a = attempt_of(i);
+			a = attempt_of(self, i);
 			a.driver_in = len;
-			refuses("too short", &a, EINVAL);
+			refuses(self, "too short", &a, EINVAL);
 		}
 		for (len = 4; len <= 32; len += 28) {
-			a = attempt_of(i);
+			a = attempt_of(self, i);
 			a.driver_in = whole + len;
 			a.driver[whole + len - 1] = 1;
-			refuses("too long", &a, EOPNOTSUPP);
+			refuses(self, "too long", &a, EOPNOTSUPP);
 		}
 	}
 	/* Not in use, they do no harm. */
-	a = attempt_of(SIZE_CMD);
+	a = attempt_of(self, SIZE_CMD);
 	a.driver_in += 8;
-	expect_errno("long and zero", attempt_by_write(&a), 0);
+	expect_errno("long and zero", attempt_by_write(self, &a), 0);
 	CHECK(new_ring.entries == 64);
-	free_all(&ours);
-	free_all(&theirs);
+	free_all(&self->ours);
+	free_all(&self->theirs);
 }
 
 /* xroce-abi.h: flags and reserved must be zero; a matching list has tags and operations. */
-static void members(void)
+static void members(struct owned *self)
 {
 	struct attempt a;
 	int i, bit;
 
-	begin();
+	begin_owned(self);
 	for (i = PAIR_CMD; i <= CQ_CMD; i++) {
 		if (i != PAIR_CMD && i != CQ_CMD)
 			continue;
 		for (bit = 0; bit < 64; bit++) {
-			a = attempt_of(i);
+			a = attempt_of(self, i);
 			a.driver[bit / 8] = 1 << bit % 8;
-			refuses("flags or reserved", &a, EINVAL);
+			refuses(self, "flags or reserved", &a, EINVAL);
 		}
 	}
 	for (bit = 0; bit < 32; bit += 31) {
-		a = attempt_of(TAGS_CMD);
+		a = attempt_of(self, TAGS_CMD);
 		((struct xroce_create_tm_srq_req *)a.driver)->reserved = 1u << bit;
-		refuses("reserved", &a, EINVAL);
+		refuses(self, "reserved", &a, EINVAL);
 	}
 #define NO_TAGS(tags, ops)								\
 	do {										\
-		a = attempt_of(TAGS_CMD);						\
+		a = attempt_of(self, TAGS_CMD);						\
 		((struct ib_uverbs_create_xsrq *)a.r.body)->max_num_tags = (tags);	\
 		((struct xroce_create_tm_srq_req *)a.driver)->max_ops = (ops);		\
-		refuses(#tags " tags, " #ops " operations", &a, EINVAL);		\
+		refuses(self, #tags " tags, " #ops " operations", &a, EINVAL);		\
 	} while (0)
 	struct ibv_device_attr_ex caps;
-	CHECK(!ibv_query_device_ex(ours.ctx, NULL, &caps));
+	CHECK(!ibv_query_device_ex(self->ours.ctx, NULL, &caps));
 	NO_TAGS(0, 4);
 	NO_TAGS(4, 0);
 	NO_TAGS(caps.tm_caps.max_num_tags + 1, 4);
 	NO_TAGS(4, caps.tm_caps.max_ops + 1);
 	NO_TAGS(UINT32_MAX, 4);
 	NO_TAGS(4, UINT32_MAX);
-	end();
+	end_owned(self);
 }
 
 /* What the library keeps from the driver. */
-static void kinds(void)
+static void kinds(struct owned *self)
 {
 	static const uint32_t types[] = { 3, 99, UINT32_MAX };
 	struct attempt a;
 	unsigned int i;
 
-	begin();
+	begin_owned(self);
 	/* Not of the core's types either (create_qp() of uverbs_cmd.c). */
-	a = attempt_of(PAIR_CMD);
+	a = attempt_of(self, PAIR_CMD);
 	((struct ib_uverbs_create_qp *)a.r.body)->qp_type = 0;
-	refuses("type SMI", &a, EINVAL);
+	refuses(self, "type SMI", &a, EINVAL);
 	((struct ib_uverbs_create_qp *)a.r.body)->qp_type = 5;
-	refuses("type 5", &a, EINVAL);
+	refuses(self, "type 5", &a, EINVAL);
 	/* The core hands this one on; no driver but EFA and mlx5 has it, theirs is EOPNOTSUPP, too. */
 	((struct ib_uverbs_create_qp *)a.r.body)->qp_type = 255;
-	refuses("type DRIVER", &a, EOPNOTSUPP);
+	refuses(self, "type DRIVER", &a, EOPNOTSUPP);
 	((struct ib_uverbs_create_qp *)a.r.body)->qp_type = IBV_QPT_RAW_PACKET;
-	refuses("type RAW_PACKET", &a, EOPNOTSUPP);
+	refuses(self, "type RAW_PACKET", &a, EOPNOTSUPP);
 	/* The core knows no limits; the driver's are EINVAL, as ibv_create_qp(3) has it. */
-	a = attempt_of(PAIR_CMD);
+	a = attempt_of(self, PAIR_CMD);
 	((struct ib_uverbs_create_qp *)a.r.body)->max_send_wr = UINT32_MAX;
-	refuses("send requests", &a, EINVAL);
-	a = attempt_of(PAIR_CMD);
+	refuses(self, "send requests", &a, EINVAL);
+	a = attempt_of(self, PAIR_CMD);
 	((struct ib_uverbs_create_qp *)a.r.body)->max_inline_data = UINT32_MAX;
-	refuses("inline data", &a, EINVAL);
+	refuses(self, "inline data", &a, EINVAL);
 	/* The core takes any number for the type of an SRQ; of others mlx5 and rxe say the same. */
 	for (i = 0; i < 3; i++) {
-		a = attempt_of(QUEUE_CMD);
+		a = attempt_of(self, QUEUE_CMD);
 		a.command = &driver_commands[XRC_CMD];
 		memset(a.r.body, 0, sizeof(a.r.body));
 		((struct ib_uverbs_create_xsrq *)a.r.body)->srq_type = types[i];
 		((struct ib_uverbs_create_xsrq *)a.r.body)->max_wr = 1;
 		((struct ib_uverbs_create_xsrq *)a.r.body)->max_sge = 1;
-		((struct ib_uverbs_create_xsrq *)a.r.body)->pd_handle = ours.handle[PD];
-		((struct ib_uverbs_create_xsrq *)a.r.body)->cq_handle = ours.handle[CQ];
-		((struct ib_uverbs_create_xsrq *)a.r.body)->xrcd_handle = ours.handle[XRCD];
-		refuses("a type that there is not", &a, EOPNOTSUPP);
+		((struct ib_uverbs_create_xsrq *)a.r.body)->pd_handle = self->ours.handle[PD];
+		((struct ib_uverbs_create_xsrq *)a.r.body)->cq_handle = self->ours.handle[CQ];
+		((struct ib_uverbs_create_xsrq *)a.r.body)->xrcd_handle = self->ours.handle[XRCD];
+		refuses(self, "a type that there is not", &a, EOPNOTSUPP);
 	}
-	end();
+	end_owned(self);
 }
 
 /*
  * There is no memory where the answer goes: all of it, the driver's part, the core's part
  * (of which the core hears when the object is made, and unmakes it).
  */
-static void bad_answers(void)
+static void bad_answers(struct owned *self)
 {
 	uint8_t *pages = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct attempt a;
 	int i;
 
 	CHECK(pages != MAP_FAILED && !mprotect(pages + 4096, 4096, PROT_READ | PROT_WRITE));
-	begin();
+	begin_owned(self);
 	for (i = 0; i < COMMANDS; i++) {
 		if (i == SIZE_CMD)
 			continue;
-		a = attempt_of(i);
+		a = attempt_of(self, i);
 		a.answer = pages;
-		refuses("no room", &a, EFAULT);
+		refuses(self, "no room", &a, EFAULT);
 		a.answer = pages + 2 * 4096 - a.command->out;
-		refuses("no room for the driver", &a, EFAULT);
+		refuses(self, "no room for the driver", &a, EFAULT);
 		a.answer = pages + 2 * 4096 - a.command->out - a.command->driver_out + 4;
-		refuses("room for most of it", &a, EFAULT);
+		refuses(self, "room for most of it", &a, EFAULT);
 		/* A queue has its new size when the core answers; nothing is undone then. */
 		if (i == RESIZE_CMD)
 			continue;
 		a.answer = pages + 4096 - a.command->out;
-		refuses("no room for the core", &a, EFAULT);
+		refuses(self, "no room for the core", &a, EFAULT);
 	}
-	end();
+	end_owned(self);
 	munmap(pages, 3 * 4096);
 }
 
 static struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 8, .max_sge = 1 } };
 
 /* The old ring of an SRQ is kept, with what is posted in it, when the new one cannot be told of. */
-static void ring_kept(void)
+static void ring_kept(struct owned *self)
 {
 	static const uint64_t nowhere[] = { 0, 8, 1ull << 47, UINT64_MAX - 7 };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
@@ -358,9 +360,9 @@ static void ring_kept(void)
 	struct end a, b;
 	unsigned int i, way;
 
-	make_end(&a, device[0], gid_index[0]);
-	open_end(&b, device[1], gid_index[1]);
-	begin();
+	make_end(&a, self->on.name[0], self->on.gid_index[0]);
+	open_end(&b, self->on.name[1], self->on.gid_index[1]);
+	begin_owned(self);
 	CHECK((b.srq = ibv_create_srq(b.pd, &srq_init)));
 	init.srq = b.srq;
 	init.send_cq = init.recv_cq = b.cq;
@@ -370,14 +372,14 @@ static void ring_kept(void)
 	CHECK(!post_receive(&b, 77));
 	for (i = 0; i < 4; i++) {
 		for (way = 0; way < 2; way++) {
-			struct ibv_context *ctx = ours.ctx;
+			struct ibv_context *ctx = self->ours.ctx;
 
-			t = attempt_of(SIZE_CMD);
+			t = attempt_of(self, SIZE_CMD);
 			set_handle(&t.r, t.command->place, b.srq->handle);
 			((struct xroce_modify_srq_req *)t.driver)->ring_addr = nowhere[i];
-			ours.ctx = b.ctx;
-			expect_errno("nowhere", attempts[way](&t), EFAULT);
-			ours.ctx = ctx;
+			self->ours.ctx = b.ctx;
+			expect_errno("nowhere", attempts[way](self, &t), EFAULT);
+			self->ours.ctx = ctx;
 			CHECK(!ibv_query_srq(b.srq, &is) && is.max_wr == 8);
 		}
 	}
@@ -388,12 +390,12 @@ static void ring_kept(void)
 		CHECK(next_wc(b.cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == 77 + i);
 	}
 	CHECK(!ibv_destroy_qp(b.qp) && !ibv_destroy_srq(b.srq) && !ibv_destroy_qp(a.qp));
-	free_all(&ours);
-	free_all(&theirs);
+	free_all(&self->ours);
+	free_all(&self->theirs);
 }
 
 /* The same of a completion queue: what completes comes to the ring that the process knows. */
-static void completions_kept(void)
+static void completions_kept(struct owned *self)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 	struct ibv_recv_wr *bad, wr = { .wr_id = 99 };
@@ -401,24 +403,24 @@ static void completions_kept(void)
 	struct ibv_wc wc;
 	unsigned int way;
 
-	begin();
+	begin_owned(self);
 	for (way = 0; way < 2; way++) {
-		t = attempt_of(RESIZE_CMD);
+		t = attempt_of(self, RESIZE_CMD);
 		((struct ib_uverbs_resize_cq *)t.r.body)->cqe = 500;
 		t.answer = (uint8_t *)8;
-		expect_errno("nowhere", attempts[way](&t), EFAULT);
+		expect_errno("nowhere", attempts[way](self, &t), EFAULT);
 	}
-	CHECK(!ibv_modify_qp(ours.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	CHECK(!ibv_modify_qp(self->ours.qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			     IBV_QP_QKEY));
-	CHECK(!ibv_post_recv(ours.qp, &wr, &bad));
+	CHECK(!ibv_post_recv(self->ours.qp, &wr, &bad));
 	attr.qp_state = IBV_QPS_ERR;
-	CHECK(!ibv_modify_qp(ours.qp, &attr, IBV_QP_STATE));
-	CHECK(next_wc(ours.cq, &wc) == 1);
+	CHECK(!ibv_modify_qp(self->ours.qp, &attr, IBV_QP_STATE));
+	CHECK(next_wc(self->ours.cq, &wc) == 1);
 	CHECK(wc.status == IBV_WC_WR_FLUSH_ERR && wc.wr_id == 99);
-	end();
+	end_owned(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct owned) cases[] = {
 	{ "as_they_are", as_they_are },
 	{ "lengths", lengths },
 	{ "members", members },
@@ -431,5 +433,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct owned self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -70,166 +70,171 @@ static struct ibv_wc done(struct end *e, uint64_t id)
 	return wc;
 }
 
-static void fill(int seed)
+static void fill(struct pair *self, int seed)
 {
 	int i;
 
 	for (i = 0; i < PAIR_SIZE; i++)
-		a.buf[i] = i * 7 + seed;
-	memset(b.buf + PAIR_SIZE, 0, PAIR_SIZE);
+		self->a.buf[i] = i * 7 + seed;
+	memset(self->b.buf + PAIR_SIZE, 0, PAIR_SIZE);
 }
 
-static int landed(size_t length)
+static int landed(struct pair *self, size_t length)
 {
-	return !memcmp(a.buf, b.buf + PAIR_SIZE, length) && !b.buf[PAIR_SIZE + length];
+	return !memcmp(self->a.buf, self->b.buf + PAIR_SIZE, length) &&
+	       !self->b.buf[PAIR_SIZE + length];
 }
 
 /* SEND and WRITE, with and without immediate, of lists and inline. */
-static void messages_by(struct ibv_qp_ex *qp, int wait_for_write)
+static void messages_by(struct pair *self, struct ibv_qp_ex *qp, int wait_for_write)
 {
-	const uint64_t to = (uintptr_t)b.buf + PAIR_SIZE;
+	const uint64_t to = (uintptr_t)self->b.buf + PAIR_SIZE;
 	struct ibv_sge list[2] = {
-		{ (uintptr_t)a.buf, 1500, a.mr->lkey }, { (uintptr_t)a.buf + 1500, 7, a.mr->lkey },
+		{ (uintptr_t)self->a.buf, 1500, self->a.mr->lkey },
+		{ (uintptr_t)self->a.buf + 1500, 7, self->a.mr->lkey },
 	};
-	struct ibv_data_buf parts[2] = { { a.buf, 500 }, { a.buf + 500, INLINE_MAX - 500 } };
+	struct ibv_data_buf parts[2] = {
+		{ self->a.buf, 500 }, { self->a.buf + 500, INLINE_MAX - 500 },
+	};
 	struct ibv_wc wc;
 
-	fill(1);
-	CHECK(!post_receive(&b, 1));
+	fill(self, 1);
+	CHECK(!post_receive(&self->b, 1));
 	begin(qp, 2);
 	ibv_wr_send(qp);
 	ibv_wr_set_sge_list(qp, 2, list);
 	CHECK(!ibv_wr_complete(qp));
-	wc = done(&b, 1);
-	CHECK(wc.byte_len == 1507 && landed(1507));
-	done(&a, 2);
+	wc = done(&self->b, 1);
+	CHECK(wc.byte_len == 1507 && landed(self, 1507));
+	done(&self->a, 2);
 
-	fill(2);
-	CHECK(!post_receive(&b, 3));
+	fill(self, 2);
+	CHECK(!post_receive(&self->b, 3));
 	begin(qp, 4);
 	ibv_wr_send_imm(qp, htobe32(77));
-	ibv_wr_set_inline_data(qp, a.buf, INLINE_MAX);
+	ibv_wr_set_inline_data(qp, self->a.buf, INLINE_MAX);
 	CHECK(!ibv_wr_complete(qp));
-	wc = done(&b, 3);
-	CHECK(wc.wc_flags & IBV_WC_WITH_IMM && wc.imm_data == htobe32(77) && landed(INLINE_MAX));
-	done(&a, 4);
+	wc = done(&self->b, 3);
+	CHECK(wc.wc_flags & IBV_WC_WITH_IMM && wc.imm_data == htobe32(77) &&
+	      landed(self, INLINE_MAX));
+	done(&self->a, 4);
 
-	fill(3);
-	CHECK(!post_receive(&b, 5));
+	fill(self, 3);
+	CHECK(!post_receive(&self->b, 5));
 	begin(qp, 6);
-	ibv_wr_rdma_write_imm(qp, b.mr->rkey, to, htobe32(78));
+	ibv_wr_rdma_write_imm(qp, self->b.mr->rkey, to, htobe32(78));
 	ibv_wr_set_inline_data_list(qp, 2, parts);
 	CHECK(!ibv_wr_complete(qp));
-	wc = done(&b, 5);
+	wc = done(&self->b, 5);
 	CHECK(wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc.imm_data == htobe32(78) &&
-	      landed(INLINE_MAX));
-	done(&a, 6);
+	      landed(self, INLINE_MAX));
+	done(&self->a, 6);
 
-	fill(4);
+	fill(self, 4);
 	begin(qp, 7);
-	ibv_wr_rdma_write(qp, b.mr->rkey, to);
-	ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 3000);
+	ibv_wr_rdma_write(qp, self->b.mr->rkey, to);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, (uintptr_t)self->a.buf, 3000);
 	CHECK(!ibv_wr_complete(qp));
-	done(&a, 7);
+	done(&self->a, 7);
 	if (wait_for_write) {
 		/* The message behind it comes after it. */
-		CHECK(!post_receive(&b, 8));
+		CHECK(!post_receive(&self->b, 8));
 		begin(qp, 9);
-		ibv_wr_rdma_write_imm(qp, b.mr->rkey, to, 0);
-		ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 0);
+		ibv_wr_rdma_write_imm(qp, self->b.mr->rkey, to, 0);
+		ibv_wr_set_sge(qp, self->a.mr->lkey, (uintptr_t)self->a.buf, 0);
 		CHECK(!ibv_wr_complete(qp));
-		done(&b, 8);
-		done(&a, 9);
+		done(&self->b, 8);
+		done(&self->a, 9);
 	}
-	CHECK(landed(3000));
+	CHECK(landed(self, 3000));
 }
 
 /* What was begun and called off leaves nothing; what can't be says so at the
  * end, and nothing of the list is posted. */
-static void called_off_and_refused(struct ibv_qp_ex *qp)
+static void called_off_and_refused(struct pair *self, struct ibv_qp_ex *qp)
 {
 	struct ibv_wc wc;
 
 	begin(qp, 20);
 	ibv_wr_send(qp);
-	ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 8);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, (uintptr_t)self->a.buf, 8);
 	ibv_wr_abort(qp);
 
 	begin(qp, 21);
 	ibv_wr_send(qp);
-	ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 8);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, (uintptr_t)self->a.buf, 8);
 	qp->wr_id = 22;
 	ibv_wr_send(qp);
-	ibv_wr_set_inline_data(qp, a.buf, INLINE_MAX + 1);
+	ibv_wr_set_inline_data(qp, self->a.buf, INLINE_MAX + 1);
 	CHECK(ibv_wr_complete(qp) == EINVAL);
-	CHECK(!ibv_poll_cq(a.cq, 1, &wc) && !ibv_poll_cq(b.cq, 1, &wc));
+	CHECK(!ibv_poll_cq(self->a.cq, 1, &wc) && !ibv_poll_cq(self->b.cq, 1, &wc));
 
-	CHECK(!post_receive(&b, 23));
+	CHECK(!post_receive(&self->b, 23));
 	begin(qp, 24);
 	ibv_wr_send(qp);
-	ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 8);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, (uintptr_t)self->a.buf, 8);
 	CHECK(!ibv_wr_complete(qp));
-	CHECK(done(&b, 23).byte_len == 8);
-	done(&a, 24);
+	CHECK(done(&self->b, 23).byte_len == 8);
+	done(&self->a, 24);
 }
 
-static void calls_rc(void)
+static void calls_rc(struct pair *self)
 {
 	uint64_t *cell, *was, at, result;
 	struct ibv_qp_ex *qp;
 
-	make_ends();
-	qp = replace_by(&a, IBV_QPT_RC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+	make_ends(self);
+	qp = replace_by(&self->a, IBV_QPT_RC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
 			IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
 			IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 			IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, 0);
-	join();
-	messages_by(qp, 0);
-	called_off_and_refused(qp);
+	join(self);
+	messages_by(self, qp, 0);
+	called_off_and_refused(self, qp);
 
-	cell = (uint64_t *)(b.buf + 64);
-	was = (uint64_t *)(a.buf + PAIR_SIZE);
+	cell = (uint64_t *)(self->b.buf + 64);
+	was = (uint64_t *)(self->a.buf + PAIR_SIZE);
 	at = (uintptr_t)cell;
 	result = (uintptr_t)was;
 	*cell = 5;
 	begin(qp, 30);
-	ibv_wr_atomic_cmp_swp(qp, b.mr->rkey, at, 5, 9);
-	ibv_wr_set_sge(qp, a.mr->lkey, result, 8);
+	ibv_wr_atomic_cmp_swp(qp, self->b.mr->rkey, at, 5, 9);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, result, 8);
 	CHECK(!ibv_wr_complete(qp));
-	done(&a, 30);
+	done(&self->a, 30);
 	CHECK(*was == 5 && *cell == 9);
 	begin(qp, 31);
-	ibv_wr_atomic_fetch_add(qp, b.mr->rkey, at, 3);
-	ibv_wr_set_sge(qp, a.mr->lkey, result, 8);
+	ibv_wr_atomic_fetch_add(qp, self->b.mr->rkey, at, 3);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, result, 8);
 	CHECK(!ibv_wr_complete(qp));
-	done(&a, 31);
+	done(&self->a, 31);
 	CHECK(*was == 9 && *cell == 12);
 	begin(qp, 32);
-	ibv_wr_rdma_read(qp, b.mr->rkey, at);
-	ibv_wr_set_sge(qp, a.mr->lkey, result, 8);
+	ibv_wr_rdma_read(qp, self->b.mr->rkey, at);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, result, 8);
 	CHECK(!ibv_wr_complete(qp));
-	done(&a, 32);
+	done(&self->a, 32);
 	CHECK(*was == 12);
-	free_pair();
+	free_pair(self);
 }
 
-static void calls_uc(void)
+static void calls_uc(struct pair *self)
 {
 	struct ibv_qp_ex *qp;
 
-	make_ends();
-	qp = replace_by(&a, IBV_QPT_UC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+	make_ends(self);
+	qp = replace_by(&self->a, IBV_QPT_UC, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
 			IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, 0);
-	replace_by(&b, IBV_QPT_UC, 0, 0);
-	connect_uc(&a, &b);
-	connect_uc(&b, &a);
-	messages_by(qp, 1);
-	called_off_and_refused(qp);
-	free_pair();
+	replace_by(&self->b, IBV_QPT_UC, 0, 0);
+	connect_uc(&self->a, &self->b);
+	connect_uc(&self->b, &self->a);
+	messages_by(self, qp, 1);
+	called_off_and_refused(self, qp);
+	free_pair(self);
 }
 
 /* Operations that the kind of queue pair does not have. */
-static void calls_it_lacks(void)
+static void calls_it_lacks(struct pair *self)
 {
 	static const struct {
 		enum ibv_qp_type type;
@@ -245,55 +250,56 @@ static void calls_it_lacks(void)
 	};
 	unsigned int i;
 
-	make_ends();
+	make_ends(self);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct ibv_qp_init_attr_ex init = {
-			.send_cq = a.cq, .recv_cq = a.cq, .qp_type = bad[i].type, .pd = a.pd,
+			.send_cq = self->a.cq, .recv_cq = self->a.cq, .qp_type = bad[i].type,
+			.pd = self->a.pd,
 			.cap = { 4, 4, 1, 1, 0 },
 			.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 			.send_ops_flags = bad[i].ops,
 		};
 
-		struct ibv_qp *qp = ibv_create_qp_ex(a.ctx, &init);
+		struct ibv_qp *qp = ibv_create_qp_ex(self->a.ctx, &init);
 		int err = qp ? 0 : errno;
 
 		if (err != EOPNOTSUPP)
 			printf("pair %u: errno %d\n", i, err);
 		CHECK(err == EOPNOTSUPP);
 	}
-	free_pair();
+	free_pair(self);
 }
 
 /* A queue pair made to signal all its sends needs no flag; any other does. */
-static void signalled(void)
+static void signalled(struct pair *self)
 {
 	struct ibv_wc wc;
 	int all, i;
 
 	for (all = 0; all < 2; all++) {
-		make_ends();
-		replace_by(&a, IBV_QPT_RC, 0, all);
-		join();
+		make_ends(self);
+		replace_by(&self->a, IBV_QPT_RC, 0, all);
+		join(self);
 		for (i = 0; i < 4; i++) {
-			struct ibv_sge sge = { (uintptr_t)a.buf, 8, a.mr->lkey };
+			struct ibv_sge sge = { (uintptr_t)self->a.buf, 8, self->a.mr->lkey };
 			struct ibv_send_wr *bad, wr = {
 				.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 			};
 
-			CHECK(!post_receive(&b, i));
-			CHECK(!ibv_post_send(a.qp, &wr, &bad));
+			CHECK(!post_receive(&self->b, i));
+			CHECK(!ibv_post_send(self->a.qp, &wr, &bad));
 		}
 		for (i = 0; i < 4; i++) {
-			done(&b, i);
+			done(&self->b, i);
 			if (all)
-				done(&a, i);
+				done(&self->a, i);
 		}
 		/* What comes after them all, and is signalled, is the next. */
-		CHECK(!post_receive(&b, 9) && !post_send(&a, 9, 8));
-		done(&b, 9);
-		done(&a, 9);
-		CHECK(!ibv_poll_cq(a.cq, 1, &wc));
-		free_pair();
+		CHECK(!post_receive(&self->b, 9) && !post_send(&self->a, 9, 8));
+		done(&self->b, 9);
+		done(&self->a, 9);
+		CHECK(!ibv_poll_cq(self->a.cq, 1, &wc));
+		free_pair(self);
 	}
 }
 
@@ -318,7 +324,7 @@ static int start(struct ibv_cq_ex *cq)
 }
 
 /* Stamps lie between the post and the poll, on both clocks, and rise. */
-static void stamps(void)
+static void stamps(struct pair *self)
 {
 	struct ibv_cq_init_attr_ex init = {
 		.cqe = 16, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
@@ -332,22 +338,22 @@ static void stamps(void)
 	struct ibv_cq_ex *cq;
 	int i;
 
-	make_ends();
-	CHECK(!ibv_query_device_ex(a.ctx, NULL, &attr));
+	make_ends(self);
+	CHECK(!ibv_query_device_ex(self->a.ctx, NULL, &attr));
 	CHECK(attr.hca_core_clock == 1000000 && attr.completion_timestamp_mask == UINT64_MAX);
-	cq = ibv_create_cq_ex(a.ctx, &init);
+	cq = ibv_create_cq_ex(self->a.ctx, &init);
 	CHECK(cq);
-	CHECK(!ibv_destroy_qp(a.qp));
+	CHECK(!ibv_destroy_qp(self->a.qp));
 	qp.send_cq = qp.recv_cq = ibv_cq_ex_to_cq(cq);
-	a.qp = ibv_create_qp(a.pd, &qp);
-	CHECK(a.qp);
-	join();
+	self->a.qp = ibv_create_qp(self->a.pd, &qp);
+	CHECK(self->a.qp);
+	join(self);
 	CHECK(ibv_start_poll(cq, &wrong) == EINVAL);
 	CHECK(ibv_start_poll(cq, &none) == ENOENT);
 	for (i = 0; i < 3; i++) {
 		raw = clock_ns(CLOCK_MONOTONIC_RAW);
 		wall = clock_ns(CLOCK_REALTIME);
-		CHECK(!post_receive(&b, i) && !post_send(&a, i, 8));
+		CHECK(!post_receive(&self->b, i) && !post_send(&self->a, i, 8));
 		CHECK(!start(cq));
 		CHECK(cq->wr_id == (uint64_t)i && cq->status == IBV_WC_SUCCESS);
 		CHECK(ibv_wc_read_completion_ts(cq) >= raw &&
@@ -362,19 +368,19 @@ static void stamps(void)
 		ibv_end_poll(cq);
 	}
 	raw = clock_ns(CLOCK_MONOTONIC_RAW);
-	CHECK(!ibv_query_rt_values_ex(a.ctx, &values));
+	CHECK(!ibv_query_rt_values_ex(self->a.ctx, &values));
 	CHECK(values.comp_mask == IBV_VALUES_MASK_RAW_CLOCK);
 	values.comp_mask = 1 << 20;
-	CHECK(ibv_query_rt_values_ex(a.ctx, &values));
-	CHECK(!ibv_destroy_qp(a.qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
-	qp.send_cq = qp.recv_cq = a.cq;
-	a.qp = ibv_create_qp(a.pd, &qp);
-	CHECK(a.qp);
-	free_pair();
+	CHECK(ibv_query_rt_values_ex(self->a.ctx, &values));
+	CHECK(!ibv_destroy_qp(self->a.qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	qp.send_cq = qp.recv_cq = self->a.cq;
+	self->a.qp = ibv_create_qp(self->a.pd, &qp);
+	CHECK(self->a.qp);
+	free_pair(self);
 }
 
 /* Extended completion queues that cannot be. */
-static void queues_refused(void)
+static void queues_refused(struct pair *self)
 {
 	static const struct {
 		struct ibv_cq_init_attr_ex init;
@@ -390,20 +396,20 @@ static void queues_refused(void)
 	};
 	unsigned int i;
 
-	make_ends();
+	make_ends(self);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct ibv_cq_init_attr_ex init = bad[i].init;
-		struct ibv_cq_ex *cq = ibv_create_cq_ex(a.ctx, &init);
+		struct ibv_cq_ex *cq = ibv_create_cq_ex(self->a.ctx, &init);
 		int err = cq ? 0 : errno;
 
 		if (err != bad[i].err)
 			printf("queue %u: errno %d\n", i, err);
 		CHECK(err == bad[i].err);
 	}
-	free_pair();
+	free_pair(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct pair) cases[] = {
 	{ "calls_rc", calls_rc },
 	{ "calls_uc", calls_uc },
 	{ "calls_it_lacks", calls_it_lacks },
@@ -415,5 +421,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct pair self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

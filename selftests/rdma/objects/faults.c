@@ -22,6 +22,7 @@
  * copies do not fail here.
  */
 #define _GNU_SOURCE
+#include "census.h"
 #include "everyverb.h"
 #include "fault.h"
 
@@ -29,30 +30,6 @@
 #define MOST 2000
 /* And more than these. */
 #define NEVER (1u << 30)
-
-/* Callers among which a verb's allocations fail. */
-enum where { ANYWHERE, IN_DRIVER, OPENING, LINKS, CORE_LINKS };
-
-struct verb {
-	const char *name;
-	enum where where;
-	/* What it needs, and its end. */
-	int (*before)(void), (*after)(void);
-	/* 0 or the value of errno. */
-	int (*make)(void);
-	/* The reverse. */
-	int (*undo)(void);
-	/* After a failure, checks that all is as it was. */
-	void (*kept)(void);
-	/* The reverse is more than one call: it has no faults. */
-	int undo_apart;
-	/* Its answer comes when it is too late to fail: copies do not. */
-	int copies_last;
-	/* It must succeed all the same: whoever posts is not to post again what is in the ring. */
-	int never_fails;
-	/* Not each fault, but one of so many; and no more than some. */
-	unsigned int step, most;
-};
 
 static void set_where(enum where where)
 {
@@ -176,83 +153,26 @@ static unsigned int faults_of(const struct verb *v)
 	return t.wrong;
 }
 
-#define VERB(text, make_it, undo_it, ...)					\
-	{ .name = text, .make = make_it, .undo = undo_it, ##__VA_ARGS__ }
-
-static const struct verb verbs[] = {
-	VERB("open_device by write", write_context, undo_file, .undo_apart = 1),
-	VERB("open_device", make_context, undo_context, .where = OPENING),
-	VERB("alloc_pd", make_pd, undo_pd),
-	VERB("reg_mr", make_mr, undo_mr),
-	VERB("reg_mr on demand", make_odp, undo_mr),
-	VERB("rereg_mr", rereg, NULL, .before = make_half, .after = undo_mr, .kept = region_kept,
-	     .copies_last = 1),
-	VERB("alloc_dm", make_dm, undo_dm),
-	VERB("reg_dm_mr", make_dm_mr, undo_mr, .before = make_dm, .after = undo_dm),
-	VERB("alloc_mw type 1", make_mw1, undo_mw),
-	VERB("alloc_mw type 2", make_mw2, undo_mw),
-	VERB("create_comp_channel", make_channel, undo_channel, .undo_apart = 1),
-	VERB("create_cq", make_cq, undo_cq),
-	VERB("resize_cq", resize, NULL, .before = make_cq_to_resize, .after = undo_cq,
-	     .kept = cq_kept, .copies_last = 1),
-	VERB("create_srq", make_srq, undo_srq),
-	VERB("create_srq XRC", make_xrc_srq, undo_srq),
-	VERB("create_srq TM", make_tagged_srq, undo_srq),
-	VERB("modify_srq", modify_srq, NULL, .kept = srq_kept),
-	VERB("open_xrcd", make_shared, undo_xrcd),
-	VERB("open_xrcd again", make_again, undo_xrcd),
-	VERB("open_xrcd private", make_private, undo_xrcd),
-	VERB("create_qp RC", make_rc, undo_qp),
-	VERB("create_qp RC for tags", make_tagged_rc, undo_qp),
-	VERB("create_qp UC", make_uc, undo_qp),
-	VERB("create_qp UD", make_ud, undo_qp),
-	VERB("create_qp XRC_SEND", make_xrc_send, undo_qp),
-	VERB("create_qp XRC_RECV", make_target, undo_qp, .where = IN_DRIVER),
-	VERB("open_qp", open_target, undo_opened, .where = IN_DRIVER, .undo_apart = 1),
-	VERB("modify_qp to INIT", to_init, to_reset, .before = make_rc, .after = undo_qp,
-	     .kept = reset_kept),
-	VERB("modify_qp to RTR", to_rtr, back_to_init, .before = make_rc_in_init,
-	     .after = undo_qp, .kept = init_kept, .undo_apart = 1),
-	VERB("modify_qp to RTS", to_rts, back_to_rtr, .before = make_rc_in_rtr,
-	     .after = undo_qp, .kept = rtr_kept, .undo_apart = 1),
-	VERB("create_xrc_rcv_qp", make_rcv_qp, undo_rcv_qp),
-	VERB("modify_xrc_rcv_qp", modify_rcv_qp, NULL, .before = make_rcv_qp,
-	     .after = undo_rcv_qp),
-	VERB("query_xrc_rcv_qp", query_rcv_qp, NULL, .before = make_rcv_qp,
-	     .after = undo_rcv_qp),
-	VERB("reg_xrc_rcv_qp", register_rcv_qp, unregister_rcv_qp, .before = open_other,
-	     .after = close_other),
-	VERB("create_ah", make_ah, undo_ah),
-	VERB("attach_mcast", attach, detach),
-	VERB("post_send RC", send_rc, received, .before = expect_one, .after = last_one,
-	     .undo_apart = 1, .copies_last = 1, .never_fails = 1),
-	VERB("post_send UD", send_ud, NULL, .before = make_ah, .after = undo_ah, .copies_last = 1,
-	     .never_fails = 1),
-	VERB("link add", make_link_twice, NULL, .where = LINKS),
-	VERB("link add in ib_core", make_link, undo_link, .where = CORE_LINKS, .undo_apart = 1,
-	     .step = 1300, .most = 6000),
-};
-
 int main(int argc, char **argv)
 {
-	size_t i, n = sizeof(verbs) / sizeof(verbs[0]);
 	unsigned int wrong = 0;
+	struct devices on;
+	size_t i;
 
-	for (i = 0; argc == 1 && i < n; i++)
+	for (i = 0; argc == 1 && i < verb_count; i++)
 		puts(verbs[i].name);
 	if (argc == 1)
 		return 0;
 	if (argc < 6)
 		return 2;
-	device[0] = argv[1];
-	gid_index[0] = atoi(argv[2]);
-	device[1] = argv[3];
-	gid_index[1] = atoi(argv[4]);
-	netdev = argv[5];
+	on.name[0] = argv[1];
+	on.gid_index[0] = atoi(argv[2]);
+	on.name[1] = argv[3];
+	on.gid_index[1] = atoi(argv[4]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	fault_setup();
-	prepare();
-	for (i = 0; i < n; i++)
+	prepare(&on, argv[5]);
+	for (i = 0; i < verb_count; i++)
 		if (argc == 6 || strstr(verbs[i].name, argv[6]))
 			wrong += faults_of(&verbs[i]);
 	return wrong != 0;

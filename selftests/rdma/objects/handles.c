@@ -14,22 +14,23 @@
 
 static int count_before;
 
-static void setup(void)
+static void setup(struct owned *self)
 {
-	begin();
-	count_before = objects();
+	begin_owned(self);
+	count_before = objects(self);
 }
 
-static void finish(void)
+static void finish(struct owned *self)
 {
-	CHECK(objects() == count_before);
-	end();
+	CHECK(objects(self) == count_before);
+	end_owned(self);
 }
 
 /* HANDLE at PLACE of command C is refused with ERR, twice. */
-static void refused(const struct command *c, const struct place *place, uint32_t handle, int err)
+static void refused(struct owned *self, const struct command *c, const struct place *place,
+		    uint32_t handle, int err)
 {
-	int way, i, n = objects();
+	int way, i, n = objects(self);
 	struct request r;
 	char what[80];
 
@@ -37,77 +38,77 @@ static void refused(const struct command *c, const struct place *place, uint32_t
 		snprintf(what, sizeof(what), "%s, way %d, handle %u for a %s", c->name, way, handle,
 			 kind_names[place->kind]);
 		for (i = 0; i < 2; i++) {
-			begin_request(c, &r);
+			begin_request(self, c, &r);
 			set_handle(&r, place, handle);
-			expect_errno(what, ways[way](c, &r), err);
+			expect_errno(what, ways[way](self, c, &r), err);
 		}
 	}
-	CHECK(objects() == n);
+	CHECK(objects(self) == n);
 }
 
 #define EACH_PLACE(c, place)								\
-	(c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++)	\
+	(c = commands; c < commands + command_count; c++)	\
 		for (place = c->place; place == c->place || place->at; place++)
 
-static void wrong_kinds(void)
+static void wrong_kinds(struct owned *self)
 {
 	const struct command *c;
 	const struct place *place;
 	int kind;
 
-	setup();
+	setup(self);
 	for EACH_PLACE(c, place)
 		for (kind = 0; kind < KINDS; kind++)
 			if (kind != place->kind)
-				refused(c, place, ours.handle[kind], EINVAL);
-	finish();
+				refused(self, c, place, self->ours.handle[kind], EINVAL);
+	finish(self);
 }
 
-static void no_objects(void)
+static void no_objects(struct owned *self)
 {
 	static const uint32_t none[] = { 1000, 0x7fffffff, 0x80000000, UINT32_MAX };
 	const struct command *c;
 	const struct place *place;
 	int i;
 
-	setup();
+	setup(self);
 	for EACH_PLACE(c, place)
 		for (i = 0; i < 4; i++)
-			refused(c, place, none[i], place->none);
-	finish();
+			refused(self, c, place, none[i], place->none);
+	finish(self);
 }
 
 /* A handle is a number of the context that made the object. */
-static void foreign(void)
+static void foreign(struct owned *self)
 {
 	const struct command *c;
 	const struct place *place;
 
-	setup();
+	setup(self);
 	for EACH_PLACE(c, place)
-		refused(c, place, theirs.handle[place->kind], place->none);
-	finish();
+		refused(self, c, place, self->theirs.handle[place->kind], place->none);
+	finish(self);
 }
 
 /* The number of what is gone, which the object under way may have meanwhile. */
-static void gone(void)
+static void gone(struct owned *self)
 {
 	static struct made more;
 	const struct command *c;
 	const struct place *place;
 
-	setup();
-	make_in(&more, ours.ctx);
+	setup(self);
+	make_in(&self->on, &more, self->ours.ctx);
 	unmake(&more);
 	for EACH_PLACE(c, place)
-		refused(c, place, more.handle[place->kind], place->none);
-	finish();
+		refused(self, c, place, more.handle[place->kind], place->none);
+	finish(self);
 }
 
 /* The command that ends an object of KIND, as a last word. */
 static const struct command *end_of(enum kind kind)
 {
-	const struct command *c = commands + sizeof(commands) / sizeof(commands[0]);
+	const struct command *c = commands + command_count;
 
 	while (c-- > commands)
 		if (c->makes == kind && c->fill == NULL)
@@ -116,31 +117,31 @@ static const struct command *end_of(enum kind kind)
 }
 
 /* With right handles they do what they are for; twice ended is once. */
-static void right_ones(void)
+static void right_ones(struct owned *self)
 {
 	const struct command *c, *last;
 	struct request r;
 	uint32_t made;
 	int way;
 
-	setup();
-	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
+	setup(self);
+	for (c = commands; c < commands + command_count; c++) {
 		for (way = 0; way < 2; way++) {
 			if (c->makes != NONE && !c->fill)
 				continue;
-			begin_request(c, &r);
-			expect_errno(c->name, ways[way](c, &r), c->err);
+			begin_request(self, c, &r);
+			expect_errno(c->name, ways[way](self, c, &r), c->err);
 			if (c->makes == NONE)
 				continue;
 			made = r.answer[0];
 			last = end_of(c->makes);
-			begin_request(last, &r);
+			begin_request(self, last, &r);
 			set_handle(&r, last->place, made);
-			expect_errno(last->name, ways[way](last, &r), 0);
-			expect_errno(last->name, ways[!way](last, &r), ENOENT);
+			expect_errno(last->name, ways[way](self, last, &r), 0);
+			expect_errno(last->name, ways[!way](self, last, &r), ENOENT);
 		}
 	}
-	finish();
+	finish(self);
 }
 
 /* ---- methods of the ioctl's own ---- */
@@ -190,8 +191,8 @@ static const struct method {
 		for (n = m->named; n < m->named + 5 && (n == m->named || n->attr); n++)
 
 /* HANDLE in attribute N of method M, before all that is wrong behind it. */
-static void refused_by_method(const struct method *m, const struct named *n, uint32_t handle,
-			      int err)
+static void refused_by_method(struct owned *self, const struct method *m, const struct named *n,
+			      uint32_t handle, int err)
 {
 	uint32_t answer[4];
 	struct raw raw;
@@ -203,31 +204,31 @@ static void refused_by_method(const struct method *m, const struct named *n, uin
 	raw_attr(&raw, n->attr, 0, handle);
 	if (m->answer_len)
 		raw_attr(&raw, m->answer, m->answer_len, (uintptr_t)answer);
-	expect_errno(what, raw_call(ours.ctx, &raw), err);
+	expect_errno(what, raw_call(self->ours.ctx, &raw), err);
 }
 
-static void by_method(void)
+static void by_method(struct owned *self)
 {
 	const struct method *m;
 	const struct named *n;
 	int kind;
 
-	setup();
+	setup(self);
 	for EACH_NAMED(m, n) {
 		for (kind = 0; kind < KINDS; kind++)
 			if (kind != n->kind)
-				refused_by_method(m, n, ours.handle[kind], EINVAL);
-		refused_by_method(m, n, 1000, ENOENT);
-		refused_by_method(m, n, UINT32_MAX, ENOENT);
-		refused_by_method(m, n, theirs.handle[n->kind], ENOENT);
+				refused_by_method(self, m, n, self->ours.handle[kind], EINVAL);
+		refused_by_method(self, m, n, 1000, ENOENT);
+		refused_by_method(self, m, n, UINT32_MAX, ENOENT);
+		refused_by_method(self, m, n, self->theirs.handle[n->kind], ENOENT);
 	}
-	finish();
+	finish(self);
 }
 
 /* ---- what is around a command ---- */
 
 /* The ioctl that says how many PDs there are, bent by BEND. */
-static int bent(void (*bend)(struct raw *raw))
+static int bent(struct owned *self, void (*bend)(struct raw *raw))
 {
 	static uint64_t id = UVERBS_OBJECT_PD;
 	static uint32_t list[256], total;
@@ -239,7 +240,7 @@ static int bent(void (*bend)(struct raw *raw))
 	raw_attr(&raw, UVERBS_ATTR_INFO_HANDLES_LIST, sizeof(list), (uintptr_t)list);
 	raw.hdr.length = sizeof(raw.hdr) + 3 * sizeof(raw.attrs[0]);
 	bend(&raw);
-	return ioctl(ours.ctx->cmd_fd, RDMA_VERBS_IOCTL, &raw) ? errno : 0;
+	return ioctl(self->ours.ctx->cmd_fd, RDMA_VERBS_IOCTL, &raw) ? errno : 0;
 }
 
 static void as_it_is(struct raw *raw) { (void)raw; }
@@ -259,7 +260,7 @@ static void attr_reserved(struct raw *raw) { raw->attrs[1].attr_data.reserved = 
 static void short_place(struct raw *raw) { raw->attrs[1].len = 2; }
 static void no_place(struct raw *raw) { raw->attrs[2].data = 8; }
 
-static void envelopes(void)
+static void envelopes(struct owned *self)
 {
 	static const struct {
 		void (*bend)(struct raw *raw);
@@ -278,37 +279,37 @@ static void envelopes(void)
 	char what[32];
 	unsigned int i;
 
-	setup();
+	setup(self);
 	for (i = 0; i < sizeof(bends) / sizeof(bends[0]); i++) {
 		snprintf(what, sizeof(what), "bend %u", i);
-		expect_errno(what, bent(bends[i].bend), bends[i].err);
+		expect_errno(what, bent(self, bends[i].bend), bends[i].err);
 	}
 	/* Of each command, a header alone, and one that says less than comes. */
-	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
+	for (c = commands; c < commands + command_count; c++) {
 		memset(&r, 0, sizeof(r));
 		r.hdr = (struct ib_uverbs_cmd_hdr){ c->number, 2, (c->out + c->driver_out) / 4 };
-		CHECK(write(ours.ctx->cmd_fd, &r, 8) < 0);
+		CHECK(write(self->ours.ctx->cmd_fd, &r, 8) < 0);
 		expect_errno(c->name, errno, ENOSPC);
-		CHECK(write(ours.ctx->cmd_fd, &r, 8 + c->in) < 0);
+		CHECK(write(self->ours.ctx->cmd_fd, &r, 8 + c->in) < 0);
 		expect_errno(c->name, errno, EINVAL);
 	}
-	CHECK(write(ours.ctx->cmd_fd, &hdr, 4) < 0 && errno == EINVAL);
-	CHECK(syscall(SYS_write, ours.ctx->cmd_fd, 8L, 12L) < 0 && errno == EFAULT);
+	CHECK(write(self->ours.ctx->cmd_fd, &hdr, 4) < 0 && errno == EINVAL);
+	CHECK(syscall(SYS_write, self->ours.ctx->cmd_fd, 8L, 12L) < 0 && errno == EFAULT);
 	/* What processes do in their rings is no command. */
 	hdr.in_words = 2;
 	hdr.command = IB_USER_VERBS_CMD_POLL_CQ;
-	CHECK(write(ours.ctx->cmd_fd, &hdr, 8) < 0);
+	CHECK(write(self->ours.ctx->cmd_fd, &hdr, 8) < 0);
 	expect_errno("POLL_CQ", errno, EOPNOTSUPP);
 	hdr.command = IB_USER_VERBS_CMD_POST_RECV;
-	CHECK(write(ours.ctx->cmd_fd, &hdr, 8) < 0);
+	CHECK(write(self->ours.ctx->cmd_fd, &hdr, 8) < 0);
 	expect_errno("POST_RECV", errno, EOPNOTSUPP);
 	hdr.command = 0xff;
-	CHECK(write(ours.ctx->cmd_fd, &hdr, 8) < 0);
+	CHECK(write(self->ours.ctx->cmd_fd, &hdr, 8) < 0);
 	expect_errno("no command", errno, EOPNOTSUPP);
-	finish();
+	finish(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct owned) cases[] = {
 	{ "right_handles", right_ones },
 	{ "wrong_kinds", wrong_kinds },
 	{ "no_objects", no_objects },
@@ -321,5 +322,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct owned self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

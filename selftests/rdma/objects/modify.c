@@ -51,7 +51,7 @@ static const struct kind {
 static struct ibv_xrcd *xrcd;
 
 /* Values that fit all kinds. */
-static struct ibv_qp_attr good(void)
+static struct ibv_qp_attr good(struct pair *self)
 {
 	return (struct ibv_qp_attr){
 		.port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .qkey = 0x1234,
@@ -60,15 +60,16 @@ static struct ibv_qp_attr good(void)
 		.max_dest_rd_atomic = 4, .max_rd_atomic = 128, .min_rnr_timer = 1, .timeout = 14,
 		.retry_cnt = 7, .rnr_retry = 7,
 		.ah_attr = { .is_global = 1, .port_num = 1,
-			     .grh = { .dgid = b.gid, .sgid_index = a.gid_index, .hop_limit = 16 } },
+			     .grh = { .dgid = self->b.gid, .sgid_index = self->a.gid_index,
+				      .hop_limit = 16 } },
 	};
 }
 
-static struct ibv_qp *make(const struct kind *k)
+static struct ibv_qp *make(struct pair *self, const struct kind *k)
 {
 	struct ibv_qp_init_attr_ex init = {
-		.qp_type = k->type, .send_cq = a.cq, .recv_cq = a.cq,
-		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = a.pd, .cap = { 4, 4, 1, 1, 0 },
+		.qp_type = k->type, .send_cq = self->a.cq, .recv_cq = self->a.cq,
+		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = self->a.pd, .cap = { 4, 4, 1, 1, 0 },
 	};
 	struct ibv_qp *qp;
 
@@ -78,25 +79,25 @@ static struct ibv_qp *make(const struct kind *k)
 	} else if (k->type == IBV_QPT_XRC_SEND) {
 		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
 	}
-	qp = ibv_create_qp_ex(a.ctx, &init);
+	qp = ibv_create_qp_ex(self->a.ctx, &init);
 	CHECK(qp);
 	return qp;
 }
 
-static int step(struct ibv_qp *qp, enum ibv_qp_state to, int mask)
+static int step(struct pair *self, struct ibv_qp *qp, enum ibv_qp_state to, int mask)
 {
-	struct ibv_qp_attr attr = good();
+	struct ibv_qp_attr attr = good(self);
 
 	attr.qp_state = to;
 	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | mask);
 }
 
 /* MASK with TO is refused with WANTED, and QP is as it was. */
-static void refused(const struct kind *k, struct ibv_qp *qp, enum ibv_qp_state to, int mask,
-		    int wanted)
+static void refused(struct pair *self, const struct kind *k, struct ibv_qp *qp,
+		    enum ibv_qp_state to, int mask, int wanted)
 {
 	enum ibv_qp_state before = state_of(qp);
-	int err = step(qp, to, mask);
+	int err = step(self, qp, to, mask);
 
 	if (err != wanted)
 		printf("%s to state %d, mask %#x: errno %d\n", k->name, to, mask, err);
@@ -104,55 +105,55 @@ static void refused(const struct kind *k, struct ibv_qp *qp, enum ibv_qp_state t
 	CHECK(state_of(qp) == before);
 }
 
-static void begin(void)
+static void begin(struct pair *self)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
 		.fd = -1, .oflags = O_CREAT,
 	};
 
-	make_ends();
-	xrcd = ibv_open_xrcd(a.ctx, &attr);
+	make_ends(self);
+	xrcd = ibv_open_xrcd(self->a.ctx, &attr);
 	CHECK(xrcd);
 }
 
-static void end(void)
+static void end(struct pair *self)
 {
 	CHECK(!ibv_close_xrcd(xrcd));
-	free_pair();
+	free_pair(self);
 }
 
 #define EACH_KIND(k) (k = kinds; k < kinds + sizeof(kinds) / sizeof(kinds[0]); k++)
 
 /* Each needed attribute left out in turn, each wrong one added. */
-static void masks(void)
+static void masks(struct pair *self)
 {
 	const struct kind *k;
 	struct ibv_qp *qp;
 	int s, bit;
 
-	begin();
+	begin(self);
 	for EACH_KIND(k) {
-		qp = make(k);
+		qp = make(self, k);
 		for (s = 0; s < STEPS; s++) {
 			for (bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
 				if (k->needs[s] & bit)
-					refused(k, qp, after[s], k->needs[s] & ~bit, EINVAL);
+					refused(self, k, qp, after[s], k->needs[s] & ~bit, EINVAL);
 				if (k->never[s] & bit)
-					refused(k, qp, after[s], k->needs[s] | bit, EINVAL);
+					refused(self, k, qp, after[s], k->needs[s] | bit, EINVAL);
 			}
-			refused(k, qp, after[s], k->needs[s] | IBV_QP_CAP, EOPNOTSUPP);
-			refused(k, qp, after[s], k->needs[s] | IBV_QP_RATE_LIMIT, EOPNOTSUPP);
-			CHECK(!step(qp, after[s], k->needs[s]));
+			refused(self, k, qp, after[s], k->needs[s] | IBV_QP_CAP, EOPNOTSUPP);
+			refused(self, k, qp, after[s], k->needs[s] | IBV_QP_RATE_LIMIT, EOPNOTSUPP);
+			CHECK(!step(self, qp, after[s], k->needs[s]));
 			CHECK(state_of(qp) == after[s]);
 		}
 		CHECK(!ibv_destroy_qp(qp));
 	}
-	end();
+	end(self);
 }
 
 /* Steps that there are not. */
-static void steps(void)
+static void steps(struct pair *self)
 {
 	static const enum ibv_qp_state none[][2] = {
 		{ IBV_QPS_RESET, IBV_QPS_RTR }, { IBV_QPS_RESET, IBV_QPS_RTS },
@@ -166,23 +167,24 @@ static void steps(void)
 	unsigned int i;
 	int s, to;
 
-	begin();
+	begin(self);
 	for EACH_KIND(k) {
 		for (i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-			struct ibv_qp *qp = make(k);
+			struct ibv_qp *qp = make(self, k);
 
 			for (s = 0; state_of(qp) != none[i][0]; s++)
 				if (none[i][0] == IBV_QPS_ERR && s == INIT_RTR)
-					CHECK(!step(qp, IBV_QPS_ERR, 0));
+					CHECK(!step(self, qp, IBV_QPS_ERR, 0));
 				else
-					CHECK(!step(qp, after[s], k->needs[s]));
+					CHECK(!step(self, qp, after[s], k->needs[s]));
 			to = none[i][1];
-			refused(k, qp, to, to <= IBV_QPS_RTS && to ? k->needs[to - 1] : 0, EINVAL);
-			refused(k, qp, 99, 0, EINVAL);
+			refused(self, k, qp, to, to <= IBV_QPS_RTS && to ? k->needs[to - 1] : 0,
+				EINVAL);
+			refused(self, k, qp, 99, 0, EINVAL);
 			CHECK(!ibv_destroy_qp(qp));
 		}
 	}
-	end();
+	end(self);
 }
 
 /* Which attributes a running queue pair may change: qp_state_table of core/verbs.c. */
@@ -206,20 +208,20 @@ static const struct {
 };
 
 /* One attribute more on the way from FROM to TO, in which ALLOWED ones go well. */
-static void each_attribute(const struct kind *k, enum ibv_qp_state from, enum ibv_qp_state to,
-			   int allowed)
+static void each_attribute(struct pair *self, const struct kind *k, enum ibv_qp_state from,
+			   enum ibv_qp_state to, int allowed)
 {
 	int bit, s, err;
 
 	allowed |= running[k - kinds].dropped;
 	for (bit = IBV_QP_CUR_STATE; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
-		struct ibv_qp_attr attr = good();
-		struct ibv_qp *qp = make(k);
+		struct ibv_qp_attr attr = good(self);
+		struct ibv_qp *qp = make(self, k);
 
 		for (s = 0; s < STEPS; s++)
-			CHECK(!step(qp, after[s], k->needs[s]));
+			CHECK(!step(self, qp, after[s], k->needs[s]));
 		if (from == IBV_QPS_SQD)
-			CHECK(!step(qp, IBV_QPS_SQD, 0));
+			CHECK(!step(self, qp, IBV_QPS_SQD, 0));
 		attr.cur_qp_state = from;
 		attr.qp_state = to;
 		/* An alternate path is never RoCE's. */
@@ -236,47 +238,47 @@ static void each_attribute(const struct kind *k, enum ibv_qp_state from, enum ib
 	}
 }
 
-static void attributes_of_running(void)
+static void attributes_of_running(struct pair *self)
 {
 	const struct kind *k;
 
-	begin();
+	begin(self);
 	for EACH_KIND(k) {
-		each_attribute(k, IBV_QPS_RTS, IBV_QPS_RTS, running[k - kinds].rts);
-		each_attribute(k, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
-		each_attribute(k, IBV_QPS_SQD, IBV_QPS_SQD, running[k - kinds].sqd);
-		each_attribute(k, IBV_QPS_SQD, IBV_QPS_RTS, running[k - kinds].rts);
+		each_attribute(self, k, IBV_QPS_RTS, IBV_QPS_RTS, running[k - kinds].rts);
+		each_attribute(self, k, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_EN_SQD_ASYNC_NOTIFY);
+		each_attribute(self, k, IBV_QPS_SQD, IBV_QPS_SQD, running[k - kinds].sqd);
+		each_attribute(self, k, IBV_QPS_SQD, IBV_QPS_RTS, running[k - kinds].rts);
 	}
-	end();
+	end(self);
 }
 
 /* There is no way back out of SQD, and none into SQE but a failed send. */
-static void steps_of_running(void)
+static void steps_of_running(struct pair *self)
 {
 	const struct kind *k;
 	struct ibv_qp *qp;
 	int s;
 
-	begin();
+	begin(self);
 	for EACH_KIND(k) {
-		qp = make(k);
-		refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
+		qp = make(self, k);
+		refused(self, k, qp, IBV_QPS_SQE, 0, EINVAL);
 		for (s = 0; s < STEPS; s++) {
-			CHECK(!step(qp, after[s], k->needs[s]));
-			refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
+			CHECK(!step(self, qp, after[s], k->needs[s]));
+			refused(self, k, qp, IBV_QPS_SQE, 0, EINVAL);
 		}
-		CHECK(!step(qp, IBV_QPS_SQD, 0));
-		refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
-		refused(k, qp, IBV_QPS_INIT, 0, EINVAL);
-		refused(k, qp, IBV_QPS_INIT, k->needs[RESET_INIT], EINVAL);
-		refused(k, qp, IBV_QPS_RTR, 0, EINVAL);
-		refused(k, qp, IBV_QPS_RTR, k->needs[INIT_RTR], EINVAL);
-		CHECK(!step(qp, IBV_QPS_ERR, 0));
-		refused(k, qp, IBV_QPS_SQE, 0, EINVAL);
-		refused(k, qp, IBV_QPS_SQD, 0, EINVAL);
+		CHECK(!step(self, qp, IBV_QPS_SQD, 0));
+		refused(self, k, qp, IBV_QPS_SQE, 0, EINVAL);
+		refused(self, k, qp, IBV_QPS_INIT, 0, EINVAL);
+		refused(self, k, qp, IBV_QPS_INIT, k->needs[RESET_INIT], EINVAL);
+		refused(self, k, qp, IBV_QPS_RTR, 0, EINVAL);
+		refused(self, k, qp, IBV_QPS_RTR, k->needs[INIT_RTR], EINVAL);
+		CHECK(!step(self, qp, IBV_QPS_ERR, 0));
+		refused(self, k, qp, IBV_QPS_SQE, 0, EINVAL);
+		refused(self, k, qp, IBV_QPS_SQD, 0, EINVAL);
 		CHECK(!ibv_destroy_qp(qp));
 	}
-	end();
+	end(self);
 }
 
 static void no_port(struct ibv_qp_attr *t) { t->port_num = 0; }
@@ -303,7 +305,7 @@ static void other_family(struct ibv_qp_attr *t)
 }
 
 /* Values out of range; with all in range the step goes well. */
-static void values(void)
+static void values(struct pair *self)
 {
 	static const struct {
 		int step, bit;
@@ -328,12 +330,12 @@ static void values(void)
 	unsigned int i;
 	int s, err;
 
-	begin();
+	begin(self);
 	for EACH_KIND(k) {
-		qp = make(k);
+		qp = make(self, k);
 		for (s = 0; s < STEPS; s++) {
 			for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-				struct ibv_qp_attr attr = good();
+				struct ibv_qp_attr attr = good(self);
 
 				if (bad[i].step != s || !(k->needs[s] & bad[i].bit))
 					continue;
@@ -345,25 +347,25 @@ static void values(void)
 				CHECK(err == EINVAL);
 				CHECK((int)state_of(qp) == s);
 			}
-			CHECK(!step(qp, after[s], k->needs[s]));
+			CHECK(!step(self, qp, after[s], k->needs[s]));
 		}
 		CHECK(!ibv_destroy_qp(qp));
 	}
-	end();
+	end(self);
 }
 
 /* A wrong IBV_QP_CUR_STATE, and an alternate path, which RoCE does not have. */
-static void current(void)
+static void current(struct pair *self)
 {
-	struct ibv_qp_attr attr = good();
+	struct ibv_qp_attr attr = good(self);
 	const struct kind *k = kinds;
 	struct ibv_qp *qp;
 	int s;
 
-	begin();
-	qp = make(k);
+	begin(self);
+	qp = make(self, k);
 	for (s = 0; s < STEPS; s++)
-		CHECK(!step(qp, after[s], k->needs[s]));
+		CHECK(!step(self, qp, after[s], k->needs[s]));
 	attr.cur_qp_state = IBV_QPS_SQD;
 	attr.qp_state = IBV_QPS_RTS;
 	CHECK(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE) == EINVAL);
@@ -374,7 +376,7 @@ static void current(void)
 	CHECK(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_ALT_PATH) == EINVAL);
 	CHECK(state_of(qp) == IBV_QPS_RTS);
 	CHECK(!ibv_destroy_qp(qp));
-	end();
+	end(self);
 }
 
 /* Drops CAP_NET_RAW. */
@@ -389,10 +391,10 @@ static void lose_net_raw(void)
 }
 
 /* A privileged Q_Key (the top bit) is for who has CAP_NET_RAW. */
-static void privileged_qkey(void)
+static void privileged_qkey(struct pair *self)
 {
 	const struct kind *ud = &kinds[2];
-	struct ibv_qp_attr attr = good();
+	struct ibv_qp_attr attr = good(self);
 	struct ibv_qp *qp;
 	int status;
 	pid_t pid;
@@ -403,24 +405,24 @@ static void privileged_qkey(void)
 	pid = fork();
 	if (!pid) {
 		lose_net_raw();
-		begin();
-		qp = make(ud);
+		begin(self);
+		qp = make(self, ud);
 		CHECK(ibv_modify_qp(qp, &attr, IBV_QP_STATE | ud->needs[0]) == EPERM);
 		CHECK(state_of(qp) == IBV_QPS_RESET);
-		CHECK(!step(qp, IBV_QPS_INIT, ud->needs[0]));
+		CHECK(!step(self, qp, IBV_QPS_INIT, ud->needs[0]));
 		CHECK(!ibv_destroy_qp(qp));
-		end();
+		end(self);
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	begin();
-	qp = make(ud);
+	begin(self);
+	qp = make(self, ud);
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | ud->needs[0]));
 	CHECK(!ibv_destroy_qp(qp));
-	end();
+	end(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct pair) cases[] = {
 	{ "masks", masks },
 	{ "steps", steps },
 	{ "attributes_of_running", attributes_of_running },
@@ -433,5 +435,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct pair self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -22,10 +22,10 @@ struct node {
 	uint8_t *buf;
 };
 
-static void open_node(struct node *n, int which)
+static void open_node(const struct devices *on, struct node *n, int which)
 {
-	n->ctx = open_device(device[which]);
-	CHECK(!ibv_query_gid(n->ctx, 1, gid_index[which], &n->gid));
+	n->ctx = open_device(on->name[which]);
+	CHECK(!ibv_query_gid(n->ctx, 1, on->gid_index[which], &n->gid));
 	n->pd = ibv_alloc_pd(n->ctx);
 	n->cq = ibv_create_cq(n->ctx, 4096, NULL, NULL, 0);
 	n->buf = aligned_alloc(4096, 65536);
@@ -78,7 +78,7 @@ static void drain_srq(struct end *a, struct end *b, uint64_t *next, unsigned int
 	}
 }
 
-static void srq_resized(void)
+static void srq_resized(const struct devices *on)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
 	struct ibv_qp_init_attr init = {
@@ -90,8 +90,8 @@ static void srq_resized(void)
 	struct end a, b;
 	struct node n;
 
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
+	make_end(&a, on->name[0], on->gid_index[0]);
+	make_end(&b, on->name[1], on->gid_index[1]);
 	CHECK(!ibv_query_device(b.ctx, &caps));
 	CHECK(caps.device_cap_flags & IBV_DEVICE_SRQ_RESIZE);
 	srq = ibv_create_srq(b.pd, &srq_init);
@@ -148,7 +148,7 @@ static void srq_resized(void)
 	free(b.buf);
 }
 
-static void parent_domains(void)
+static void parent_domains(const struct devices *on)
 {
 	struct ibv_parent_domain_init_attr attr = { };
 	struct ibv_td_init_attr td_attr = { };
@@ -158,7 +158,7 @@ static void parent_domains(void)
 	struct ibv_mr *mr;
 	uint64_t memory[8];
 
-	ctx = open_device(device[0]);
+	ctx = open_device(on->name[0]);
 	pd = ibv_alloc_pd(ctx);
 	td = ibv_alloc_td(ctx, &td_attr);
 	CHECK(pd && td);
@@ -183,14 +183,14 @@ static void parent_domains(void)
 	CHECK(!ibv_close_device(ctx));
 }
 
-static void imported(void)
+static void imported(const struct devices *on)
 {
 	struct ibv_context *ctx, *again;
 	struct ibv_pd *pd, *pd2;
 	struct ibv_mr *mr, *mr2, *mine;
 	uint64_t memory[8];
 
-	ctx = open_device(device[0]);
+	ctx = open_device(on->name[0]);
 	pd = ibv_alloc_pd(ctx);
 	mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE);
 	CHECK(pd && mr);
@@ -250,11 +250,12 @@ static void group_of(struct node *n, union ibv_gid *group, uint8_t last)
 	group->raw[15] = last;
 }
 
-static struct ibv_ah *handle(struct node *n, int which, const union ibv_gid *to)
+static struct ibv_ah *handle(const struct devices *on, struct node *n, int which,
+			     const union ibv_gid *to)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1, .port_num = 1,
-		.grh = { .dgid = *to, .sgid_index = gid_index[which], .hop_limit = 8 },
+		.grh = { .dgid = *to, .sgid_index = on->gid_index[which], .hop_limit = 8 },
 	};
 	struct ibv_ah *ah = ibv_create_ah(n->pd, &attr);
 
@@ -262,7 +263,7 @@ static struct ibv_ah *handle(struct node *n, int which, const union ibv_gid *to)
 	return ah;
 }
 
-static void multicast(void)
+static void multicast(const struct devices *on)
 {
 	struct ibv_qp *sender, *member[3], *outsider, *rc;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
@@ -272,8 +273,8 @@ static void multicast(void)
 	struct ibv_wc wc;
 	int i, seen;
 
-	open_node(&a, 0);
-	open_node(&b, 1);
+	open_node(on, &a, 0);
+	open_node(on, &b, 1);
 	sender = datagram_qp(a.pd, a.cq);
 	outsider = datagram_qp(b.pd, b.cq);
 	for (i = 0; i < 3; i++)
@@ -291,9 +292,9 @@ static void multicast(void)
 	CHECK(!ibv_attach_mcast(member[0], &group, 0));
 	CHECK(!ibv_attach_mcast(member[0], &group, 1));
 	CHECK(!ibv_attach_mcast(member[1], &group, 1));
-	ah = handle(&a, 0, &group);
-	ah2 = handle(&a, 0, &other);
-	direct = handle(&a, 0, &b.gid);
+	ah = handle(on, &a, 0, &group);
+	ah2 = handle(on, &a, 0, &other);
+	direct = handle(on, &a, 0, &b.gid);
 	send_datagram(&a, sender, ah, 0xffffff, 0x51);
 	for (i = seen = 0; i < 3; i++) {
 		CHECK(next_wc(b.cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
@@ -349,7 +350,7 @@ static void multicast(void)
 	close_node(&a);
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "srq_resized", srq_resized },
 	{ "parent_domains", parent_domains },
 	{ "imported", imported },
@@ -359,5 +360,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

@@ -62,7 +62,7 @@ static void await_step(atomic_int *step, int n, pid_t child)
 /* ---- another process ---- */
 
 /* Many queue pairs, each of which sends a page that does not come. */
-static void occupy(struct shared *s)
+static void occupy(struct unreliable *self, struct shared *s)
 {
 	struct ibv_qp_init_attr init = { .cap = { 1, 1, 1, 1, 0 }, .qp_type = IBV_QPT_UD };
 	struct ibv_send_wr *bad, wr;
@@ -74,25 +74,25 @@ static void occupy(struct shared *s)
 	int i, n;
 
 	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
-	open_end(&e, device[0], gid_index[0]);
+	open_end(&e, self->pair.on.name[0], self->pair.on.gid_index[0]);
 	CHECK(!ibv_destroy_cq(e.cq));
 	init.send_cq = init.recv_cq = e.cq = ibv_create_cq(e.ctx, QUEUES, NULL, NULL, 0);
 	CHECK(e.cq);
 	p = map_page();
 	guard(p, 1);
 	sge = (struct ibv_sge){ (uintptr_t)p, 64, on_demand(&e, p, GUARD_PAGE)->lkey };
-	type = IBV_QPT_UD;
+	self->type = IBV_QPT_UD;
 	path(&e, &e, &attr);
-	to_b = ibv_create_ah(e.pd, &attr);
-	CHECK(to_b);
+	self->to_b = ibv_create_ah(e.pd, &attr);
+	CHECK(self->to_b);
 	for (i = 0; i < QUEUES; i++) {
 		e.qp = ibv_create_qp(e.pd, &init);
 		CHECK(e.qp);
-		start_unreliable(&e, &e);
+		start_unreliable(self, &e, &e);
 		wr = (struct ibv_send_wr){
 			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 			.send_flags = IBV_SEND_SIGNALED,
-			.wr.ud = { to_b, e.qp->qp_num, QKEY },
+			.wr.ud = { self->to_b, e.qp->qp_num, QKEY },
 		};
 		CHECK(!ibv_post_send(e.qp, &wr, &bad));
 	}
@@ -105,7 +105,7 @@ static void occupy(struct shared *s)
 	_exit(1);
 }
 
-static void others_go_on(void)
+static void others_go_on(struct unreliable *self)
 {
 	struct shared *s = mmap(NULL, GUARD_PAGE, PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -117,23 +117,23 @@ static void others_go_on(void)
 	child = fork();
 	CHECK(child >= 0);
 	if (!child)
-		occupy(s);
-	make_unreliable(IBV_QPT_UC);
+		occupy(self, s);
+	make_unreliable(self, IBV_QPT_UC);
 	/* Its runs need threads as well. */
-	pinned = a.mr;
-	a.mr = on_demand(&a, a.buf, 2 * PAIR_SIZE);
+	pinned = self->pair.a.mr;
+	self->pair.a.mr = on_demand(&self->pair.a, self->pair.a.buf, 2 * PAIR_SIZE);
 	while (!s->is_ready)
 		CHECK(!waitpid(child, &ret, WNOHANG));
 	for (i = 0; i < MESSAGES; i++)
-		message(&a, i, 1000);
+		message(self, &self->pair.a, i, 1000);
 	ret = s->failed;
 	printf("%d of %d requests have failed\n", ret, QUEUES);
 	CHECK(ret < FEW);
 	CHECK(!kill(child, SIGKILL) && waitpid(child, &ret, 0) == child);
 	CHECK(WIFSIGNALED(ret) && WTERMSIG(ret) == SIGKILL);
-	CHECK(!ibv_dereg_mr(a.mr));
-	a.mr = pinned;
-	free_unreliable();
+	CHECK(!ibv_dereg_mr(self->pair.a.mr));
+	self->pair.a.mr = pinned;
+	free_unreliable(self);
 }
 
 /* ---- another process, at the other end ---- */
@@ -206,7 +206,7 @@ static int is_whole(int i, const uint8_t *p, int length)
 }
 
 /* Has the memory that does not come until the other process says so. */
-static void own_late_memory(struct peers *s)
+static void own_late_memory(struct unreliable *self, struct peers *s)
 {
 	size_t size = 2 * PEERS * GUARD_PAGE;
 	struct ibv_qp *qps[PEERS];
@@ -219,7 +219,7 @@ static void own_late_memory(struct peers *s)
 	int fd, i, j;
 
 	CHECK(!prctl(PR_SET_PDEATHSIG, SIGKILL));
-	open_end(&e, device[1], gid_index[1]);
+	open_end(&e, self->pair.on.name[1], self->pair.on.gid_index[1]);
 	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(p != MAP_FAILED);
 	for (i = 0; i < PEERS; i++)
@@ -266,7 +266,7 @@ static void own_late_memory(struct peers *s)
  * Many connections within the host wait for memory of the peer. Another one of the same
  * process goes on meanwhile. What waited is done once, from where it stopped.
  */
-static void peers_go_on(void)
+static void peers_go_on(struct unreliable *self)
 {
 	struct peers *s = mmap(NULL, GUARD_PAGE, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -281,19 +281,19 @@ static void peers_go_on(void)
 	pid_t child;
 
 	/* There each process waits for its own memory. */
-	if (strcmp(device[0], device[1]))
+	if (strcmp(self->pair.on.name[0], self->pair.on.name[1]))
 		return;
 	CHECK(s != MAP_FAILED);
 	child = fork();
 	CHECK(child >= 0);
 	if (!child)
-		own_late_memory(s);
-	make_pair();
-	type = IBV_QPT_RC;
+		own_late_memory(self, s);
+	make_pair(&self->pair);
+	self->type = IBV_QPT_RC;
 	/* Its runs need threads as well. */
-	pinned = a.mr;
-	a.mr = on_demand(&a, a.buf, 2 * PAIR_SIZE);
-	open_end(&e, device[0], gid_index[0]);
+	pinned = self->pair.a.mr;
+	self->pair.a.mr = on_demand(&self->pair.a, self->pair.a.buf, 2 * PAIR_SIZE);
+	open_end(&e, self->pair.on.name[0], self->pair.on.gid_index[0]);
 	p = aligned_alloc(GUARD_PAGE, PEERS * GUARD_PAGE);
 	CHECK(p && (mr = ibv_reg_mr(e.pd, p, PEERS * GUARD_PAGE, IBV_ACCESS_LOCAL_WRITE)));
 	make_peers(&e, qps, &s->gid[0], s->qpn[0]);
@@ -319,7 +319,7 @@ static void peers_go_on(void)
 	}
 	/* The requests take turns, so each is made a few more tries for each message, of many. */
 	for (i = 0; i < MESSAGES; i++)
-		message(&a, i, 1000);
+		message(self, &self->pair.a, i, 1000);
 	expect_none(&e);
 	for (i = 2; i < PEERS; i += 4)
 		p[i * GUARD_PAGE] = LATER;
@@ -341,9 +341,9 @@ static void peers_go_on(void)
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && !WEXITSTATUS(status));
 	for (i = 0; i < PEERS; i++)
 		CHECK(!ibv_destroy_qp(qps[i]));
-	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(a.mr));
-	a.mr = pinned;
-	free_pair();
+	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(self->pair.a.mr));
+	self->pair.a.mr = pinned;
+	free_pair(&self->pair);
 }
 
 /* ---- memory that comes late, or never ---- */
@@ -352,18 +352,18 @@ static void peers_go_on(void)
 static uint8_t *late;
 static struct ibv_mr *late_mr;
 
-static void make_late(void)
+static void make_late(struct unreliable *self)
 {
-	make_pair();
-	type = IBV_QPT_RC;
+	make_pair(&self->pair);
+	self->type = IBV_QPT_RC;
 	late = map_page();
-	late_mr = on_demand(&b, late, GUARD_PAGE);
+	late_mr = on_demand(&self->pair.b, late, GUARD_PAGE);
 }
 
-static void free_late(void)
+static void free_late(struct unreliable *self)
 {
 	CHECK(!ibv_dereg_mr(late_mr) && !munmap(late, GUARD_PAGE));
-	free_pair();
+	free_pair(&self->pair);
 }
 
 static void receive_into(struct ibv_qp *qp, struct ibv_srq *srq, uint64_t id)
@@ -375,124 +375,124 @@ static void receive_into(struct ibv_qp *qp, struct ibv_srq *srq, uint64_t id)
 }
 
 /* A receive that has to wait for its memory completes once, and is whole. */
-static void once_for_a_receive(void)
+static void once_for_a_receive(struct unreliable *self)
 {
 	int fd, i;
 
-	make_late();
+	make_late(self);
 	fd = guard(late, 1);
-	receive_into(b.qp, NULL, 1);
+	receive_into(self->pair.b.qp, NULL, 1);
 	for (i = 0; i < 64; i++)
-		a.buf[i] = i + 1;
-	CHECK(!post_send(&a, 2, 64));
+		self->pair.a.buf[i] = i + 1;
+	CHECK(!post_send(&self->pair.a, 2, 64));
 	await_runs(1);
 	give(fd, late, 1);
-	expect_wc(&b, 1, IBV_WC_SUCCESS);
-	expect_wc(&a, 2, IBV_WC_SUCCESS);
-	CHECK(!memcmp(late, a.buf, 64));
-	CHECK(!post_receive(&b, 3) && !post_send(&a, 4, 64));
-	expect_wc(&b, 3, IBV_WC_SUCCESS);
-	expect_wc(&a, 4, IBV_WC_SUCCESS);
-	expect_none(&a);
-	expect_none(&b);
+	expect_wc(&self->pair.b, 1, IBV_WC_SUCCESS);
+	expect_wc(&self->pair.a, 2, IBV_WC_SUCCESS);
+	CHECK(!memcmp(late, self->pair.a.buf, 64));
+	CHECK(!post_receive(&self->pair.b, 3) && !post_send(&self->pair.a, 4, 64));
+	expect_wc(&self->pair.b, 3, IBV_WC_SUCCESS);
+	expect_wc(&self->pair.a, 4, IBV_WC_SUCCESS);
+	expect_none(&self->pair.a);
+	expect_none(&self->pair.b);
 	CHECK(!close(fd));
-	free_late();
+	free_late(self);
 }
 
 /* Memory that never comes is given up: the owner is told, and the peer. */
-static void given_up(void)
+static void given_up(struct unreliable *self)
 {
 	struct ibv_sge sge;
 	struct ibv_send_wr *bad, wr;
 	int fd;
 
-	make_late();
+	make_late(self);
 	fd = guard(late, 1);
-	receive_into(b.qp, NULL, 1);
-	CHECK(!post_send(&a, 2, 64));
-	expect_wc(&b, 1, IBV_WC_LOC_PROT_ERR);
-	expect_wc(&a, 2, IBV_WC_REM_OP_ERR);
+	receive_into(self->pair.b.qp, NULL, 1);
+	CHECK(!post_send(&self->pair.a, 2, 64));
+	expect_wc(&self->pair.b, 1, IBV_WC_LOC_PROT_ERR);
+	expect_wc(&self->pair.a, 2, IBV_WC_REM_OP_ERR);
 	CHECK(!close(fd));
-	free_late();
-	make_late();
+	free_late(self);
+	make_late(self);
 	fd = guard(late, 1);
-	sge = bytes_of(&a, 8);
+	sge = bytes_of(&self->pair.a, 8);
 	wr = (struct ibv_send_wr){
 		.wr_id = 3, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
 		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
 		.wr.atomic = { (uintptr_t)late, 1, 0, late_mr->rkey },
 	};
-	CHECK(!ibv_post_send(a.qp, &wr, &bad));
-	expect_wc(&a, 3, IBV_WC_REM_ACCESS_ERR);
+	CHECK(!ibv_post_send(self->pair.a.qp, &wr, &bad));
+	expect_wc(&self->pair.a, 3, IBV_WC_REM_ACCESS_ERR);
 	CHECK(!close(fd));
-	free_late();
+	free_late(self);
 }
 
 /*
  * Neither reset nor destruction of the receiver waits for memory. The sender hears nothing,
  * as from any receiver that is gone: were there an answer, it would be a refusal.
  */
-static void reset_and_destroy(void)
+static void reset_and_destroy(struct unreliable *self)
 {
 	struct ibv_qp_init_attr init = {
-		.qp_type = IBV_QPT_RC, .send_cq = a.cq, .recv_cq = a.cq,
+		.qp_type = IBV_QPT_RC, .send_cq = self->pair.a.cq, .recv_cq = self->pair.a.cq,
 		.cap = { 1, 1, 1, 1, 0 },
 	};
 	struct ibv_wc wc = {};
 	int fd, destroy;
 
 	for (destroy = 0; destroy < 2; destroy++) {
-		make_late();
-		CHECK(!make_hasty(a.qp));
+		make_late(self);
+		CHECK(!make_hasty(self->pair.a.qp));
 		fd = guard(late, 1);
-		receive_into(b.qp, NULL, 1);
-		CHECK(!post_send(&a, 2, 64));
+		receive_into(self->pair.b.qp, NULL, 1);
+		CHECK(!post_send(&self->pair.a, 2, 64));
 		await_runs(1);
 		if (destroy) {
-			CHECK(!ibv_destroy_qp(b.qp));
-			init.send_cq = init.recv_cq = b.cq;
-			CHECK(b.qp = ibv_create_qp(b.pd, &init));
+			CHECK(!ibv_destroy_qp(self->pair.b.qp));
+			init.send_cq = init.recv_cq = self->pair.b.cq;
+			CHECK(self->pair.b.qp = ibv_create_qp(self->pair.b.pd, &init));
 		} else {
-			CHECK(!set_state(&b, IBV_QPS_RESET, -1));
-			CHECK(state_of(b.qp) == IBV_QPS_RESET);
+			CHECK(!set_state(&self->pair.b, IBV_QPS_RESET, -1));
+			CHECK(state_of(self->pair.b.qp) == IBV_QPS_RESET);
 		}
 		/* Had it waited until the memory is given up, there would be an error. */
-		expect_none(&b);
+		expect_none(&self->pair.b);
 		give(fd, late, 1);
-		CHECK(next_wc(a.cq, &wc) == 1 && wc.wr_id == 2);
+		CHECK(next_wc(self->pair.a.cq, &wc) == 1 && wc.wr_id == 2);
 		printf("the sender: %s\n", ibv_wc_status_str(wc.status));
 		CHECK(wc.status == IBV_WC_RETRY_EXC_ERR);
 		CHECK(!late[0]);
 		CHECK(!close(fd));
-		free_late();
+		free_late(self);
 	}
 }
 
 /* The buffers of an XRC SRQ are the user's again when it has been destroyed. */
-static void shared_receive(void)
+static void shared_receive(struct unreliable *self)
 {
 	struct xrc_pair p;
 	struct ibv_wc wc;
 	int fd;
 
-	make_late();
-	make_xrc_pair(&p, &a, &b);
+	make_late(self);
+	make_xrc_pair(&p, &self->pair.a, &self->pair.b);
 	fd = guard(late, 1);
 	receive_into(NULL, p.tgt.srq, 1);
-	memset(a.buf, 1, 64);
+	memset(self->pair.a.buf, 1, 64);
 	CHECK(!post_send(&p.ini, 2, 64));
 	await_runs(1);
 	CHECK(!ibv_destroy_srq(p.tgt.srq));
 	give(fd, late, 1);
-	CHECK(next_wc(a.cq, &wc) == 1 && wc.wr_id == 2 && wc.status != IBV_WC_SUCCESS);
+	CHECK(next_wc(self->pair.a.cq, &wc) == 1 && wc.wr_id == 2 && wc.status != IBV_WC_SUCCESS);
 	CHECK(!late[0]);
-	expect_none(&b);
+	expect_none(&self->pair.b);
 	CHECK(!ibv_destroy_qp(p.ini.qp) && !ibv_destroy_qp(p.tgt.qp) && !ibv_close_xrcd(p.xrcd));
 	CHECK(!close(fd));
-	free_late();
+	free_late(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct unreliable) cases[] = {
 	{ "others_go_on", others_go_on },
 	{ "once_for_a_receive", once_for_a_receive },
 	{ "reset_and_destroy", reset_and_destroy },
@@ -504,5 +504,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct unreliable self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

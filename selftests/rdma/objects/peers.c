@@ -48,56 +48,57 @@ static union ibv_gid gid_of(const char *text)
 }
 
 /* The index of a RoCEv2 GID. */
-static int index_of(const char *text)
+static int index_of(struct owned *self, const char *text)
 {
 	union ibv_gid gid = gid_of(text);
 	struct ibv_gid_entry entry;
 	int i;
 
 	for (i = 0; i < 32; i++)
-		if (!ibv_query_gid_ex(ours.ctx, 1, i, &entry, 0) &&
+		if (!ibv_query_gid_ex(self->ours.ctx, 1, i, &entry, 0) &&
 		    entry.gid_type == IBV_GID_TYPE_ROCE_V2 && !memcmp(&entry.gid, &gid, 16))
 			return i;
 	CHECK(!"the device has no such GID");
 	return -1;
 }
 
-static struct ibv_ah_attr way_to(const struct peer *p)
+static struct ibv_ah_attr way_to(struct owned *self, const struct peer *p)
 {
 	union ibv_gid gid = gid_of(p->to);
-	struct ibv_ah_attr attr = address_of(&gid);
+	struct ibv_ah_attr attr = address_of(&self->on, &gid);
 
-	attr.grh.sgid_index = index_of(p->source);
+	attr.grh.sgid_index = index_of(self, p->source);
 	return attr;
 }
 
-static void setup(void)
+static void setup(struct owned *self)
 {
 	CHECK(!system("ip -n h1 route replace unreachable 10.98.0.0/24 && "
 		      "ip -n h1 route replace unreachable 2001:db8:1::/48 && "
 		      "ip -n h1 route replace prohibit 2001:db8:2::/48 && "
 		      "ip -n h1 route replace blackhole 2001:db8:3::/48"));
-	begin();
+	begin_owned(self);
 }
 
-static void address_handles(void)
+static void address_handles(struct owned *self)
 {
 	const struct peer *p;
 	struct ibv_ah_attr attr;
 
-	setup();
+	setup(self);
 	for EACH_PEER(p) {
-		attr = way_to(p);
+		attr = way_to(self, p);
 		errno = 0;
-		expect_errno(p->what, ibv_create_ah(ours.pd, &attr) ? 0 : errno, p->err);
+		expect_errno(p->what, ibv_create_ah(self->ours.pd, &attr) ? 0 : errno, p->err);
 	}
-	end();
+	end_owned(self);
 }
 
-static struct ibv_qp *in_init(enum ibv_qp_type type)
+static struct ibv_qp *in_init(struct owned *self, enum ibv_qp_type type)
 {
 	struct ibv_qp_init_attr_ex ex = {
-		.qp_type = type, .send_cq = ours.cq, .recv_cq = ours.cq, .pd = ours.pd,
+		.qp_type = type, .send_cq = self->ours.cq, .recv_cq = self->ours.cq,
+		.pd = self->ours.pd,
 		.cap = { 1, 1, 1, 1, 0 }, .comp_mask = IBV_QP_INIT_ATTR_PD,
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
@@ -107,9 +108,9 @@ static struct ibv_qp *in_init(enum ibv_qp_type type)
 		ex.cap.max_recv_wr = ex.cap.max_recv_sge = 0;
 	if (type == IBV_QPT_XRC_RECV) {
 		ex.comp_mask = IBV_QP_INIT_ATTR_XRCD;
-		ex.xrcd = ours.xrcd;
+		ex.xrcd = self->ours.xrcd;
 	}
-	CHECK((qp = ibv_create_qp_ex(ours.ctx, &ex)));
+	CHECK((qp = ibv_create_qp_ex(self->ours.ctx, &ex)));
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 			     IBV_QP_ACCESS_FLAGS));
 	return qp;
@@ -128,7 +129,7 @@ static int to_rtr(struct ibv_qp *qp, enum ibv_qp_type type, const struct ibv_ah_
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
-static void queue_pairs(void)
+static void queue_pairs(struct owned *self)
 {
 	static const enum ibv_qp_type types[] = {
 		IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV,
@@ -140,28 +141,28 @@ static void queue_pairs(void)
 	char what[80];
 	int i;
 
-	setup();
+	setup(self);
 	for (i = 0; i < 4; i++) {
-		qp = in_init(types[i]);
+		qp = in_init(self, types[i]);
 		for EACH_PEER(p) {
 			/* One type waits for all of those. */
 			if (i && p->err == ETIMEDOUT && p != peers)
 				continue;
-			to = way_to(p);
+			to = way_to(self, p);
 			snprintf(what, sizeof(what), "type %d, %s", types[i], p->what);
 			expect_errno(what, to_rtr(qp, types[i], &to), p->err);
 			CHECK(state_of(qp) == IBV_QPS_INIT);
 		}
-		to = way_to(&there);
+		to = way_to(self, &there);
 		RETURNS(0, to_rtr(qp, types[i], &to));
 		CHECK(state_of(qp) == IBV_QPS_RTR);
 		CHECK(!ibv_destroy_qp(qp));
 	}
-	end();
+	end_owned(self);
 }
 
 /* xroce_dv_create_xrc_rcv_qp(3) takes its target to RTR at once; none is left if that fails. */
-static void receive_qps(void)
+static void receive_qps(struct owned *self)
 {
 	struct xroce_rcv_qp_attr attr = {
 		.attr_mask = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS |
@@ -174,25 +175,25 @@ static void receive_qps(void)
 	uint32_t qpn = 0;
 	struct raw raw;
 
-	setup();
+	setup(self);
 	for EACH_PEER(p) {
 		union ibv_gid to = gid_of(p->to);
 
 		memcpy(attr.dest.dgid, &to, 16);
-		attr.dest.sgid_index = index_of(p->source);
+		attr.dest.sgid_index = index_of(self, p->source);
 		raw_begin(&raw, XROCE_METHOD_RCV_QP_CREATE);
-		raw_attr(&raw, XROCE_ATTR_RCV_QP_XRCD, 0, ours.handle[XRCD]);
+		raw_attr(&raw, XROCE_ATTR_RCV_QP_XRCD, 0, self->ours.handle[XRCD]);
 		raw_attr(&raw, XROCE_ATTR_RCV_QP_HANDLE, 0, 0);
 		raw_attr(&raw, XROCE_ATTR_RCV_QP_QPN, 4, (uintptr_t)&qpn);
 		raw_attr(&raw, XROCE_ATTR_RCV_QP_ATTR, sizeof(attr), (uintptr_t)&attr);
-		expect_errno(p->what, raw_call(ours.ctx, &raw), p->err);
+		expect_errno(p->what, raw_call(self->ours.ctx, &raw), p->err);
 		CHECK(!qpn);
 	}
-	end();
+	end_owned(self);
 }
 
 /* With the interface down there is no neighbour to ask. This takes its addresses of IPv6. */
-static void interface_down(void)
+static void interface_down(struct owned *self)
 {
 	const struct peer there = { "::ffff:10.7.0.1", "::ffff:10.7.0.2", NULL, 0 };
 	double end_of_wait;
@@ -200,11 +201,11 @@ static void interface_down(void)
 	struct ibv_qp *qp;
 	int err;
 
-	setup();
-	to = way_to(&there);
-	qp = in_init(IBV_QPT_RC);
+	setup(self);
+	to = way_to(self, &there);
+	qp = in_init(self, IBV_QPT_RC);
 	CHECK(!system("ip -n h1 link set e1 down"));
-	REFUSED(ENETUNREACH, ibv_create_ah(ours.pd, &to));
+	REFUSED(ENETUNREACH, ibv_create_ah(self->ours.pd, &to));
 	RETURNS(ENETUNREACH, to_rtr(qp, IBV_QPT_RC, &to));
 	CHECK(state_of(qp) == IBV_QPS_INIT);
 	CHECK(!system("ip -n h1 link set e1 up && ip -n h1 addr add fd07::1/64 dev e1 nodad"));
@@ -215,7 +216,7 @@ static void interface_down(void)
 	while (err == ETIMEDOUT && !is_past(end_of_wait));
 	RETURNS(0, err);
 	CHECK(!ibv_destroy_qp(qp));
-	end();
+	end_owned(self);
 }
 
 /* A call of another thread that waits for a neighbour, and what it uses. */
@@ -246,12 +247,13 @@ static void *call(void *arg)
  * DROPs what the call of W is using, and again when it is over; the errno of the first
  * time. On a slow machine the call may be over then.
  */
-static int dropped_meanwhile(struct waiting *w, int (*drop)(struct waiting *w), int host)
+static int dropped_meanwhile(struct owned *self, struct waiting *w, int (*drop)(struct waiting *w),
+			     int host)
 {
 	const struct peer nobody = { "::ffff:10.7.0.1", "::ffff:10.7.0.80", NULL, 0 };
 	int err;
 
-	w->to = way_to(&nobody);
+	w->to = way_to(self, &nobody);
 	/* One that nobody asked for yet. */
 	w->to.grh.dgid.raw[15] += host;
 	w->tid = w->is_over = 0;
@@ -278,26 +280,26 @@ static int drop_qp(struct waiting *w)
 }
 
 /* What another call uses does not go. */
-static void meanwhile(void)
+static void meanwhile(struct owned *self)
 {
 	struct waiting w = {};
 	int host = 0, tries, err;
 
-	setup();
+	setup(self);
 	for (err = tries = 0; !err && tries < 20; tries++) {
-		CHECK((w.pd = ibv_alloc_pd(ours.ctx)));
-		err = dropped_meanwhile(&w, drop_pd, host++);
+		CHECK((w.pd = ibv_alloc_pd(self->ours.ctx)));
+		err = dropped_meanwhile(self, &w, drop_pd, host++);
 	}
 	CHECK(err == EBUSY);
 	for (err = tries = 0; !err && tries < 20; tries++) {
-		w.qp = in_init(IBV_QPT_RC);
-		err = dropped_meanwhile(&w, drop_qp, host++);
+		w.qp = in_init(self, IBV_QPT_RC);
+		err = dropped_meanwhile(self, &w, drop_qp, host++);
 	}
 	CHECK(err == EBUSY);
-	end();
+	end_owned(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct owned) cases[] = {
 	{ "address_handles", address_handles },
 	{ "queue_pairs", queue_pairs },
 	{ "receive_qps", receive_qps },
@@ -308,5 +310,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct owned self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -27,11 +27,11 @@ static void lose_net_raw(void)
 	CHECK(!syscall(SYS_capset, &head, caps));
 }
 
-static void fill_raw_pair(void *request)
+static void fill_raw_pair(struct owned *self, void *request)
 {
 	struct ib_uverbs_create_qp *r = request;
 
-	fill_pair(request);
+	fill_pair(self, request);
 	r->qp_type = IBV_QPT_RAW_PACKET;
 }
 
@@ -42,12 +42,12 @@ static const struct command raw_pair = {
 };
 
 /* The extended command, with a number of another for its own packets. */
-static int with_source_number(void)
+static int with_source_number(struct owned *self)
 {
 	struct ib_uverbs_ex_create_qp request = {
 		.qp_type = IBV_QPT_UD, .create_flags = 1 << 10, .source_qpn = 77,
-		.pd_handle = ours.handle[PD], .send_cq_handle = ours.handle[CQ],
-		.recv_cq_handle = ours.handle[CQ],
+		.pd_handle = self->ours.handle[PD], .send_cq_handle = self->ours.handle[CQ],
+		.recv_cq_handle = self->ours.handle[CQ],
 	};
 	uint64_t number = IB_USER_VERBS_EX_CMD_CREATE_QP | IB_USER_VERBS_CMD_FLAG_EXTENDED;
 	struct ib_uverbs_ex_create_qp_resp answer;
@@ -61,11 +61,11 @@ static int with_source_number(void)
 	raw_attr(&raw, UVERBS_ATTR_CORE_OUT, sizeof(answer), (uintptr_t)&answer);
 	raw_in(&raw, UVERBS_ATTR_UHW_IN, &driver, sizeof(driver));
 	raw_attr(&raw, UVERBS_ATTR_UHW_OUT, sizeof(driver_answer), (uintptr_t)&driver_answer);
-	return raw_call(ours.ctx, &raw);
+	return raw_call(self->ours.ctx, &raw);
 }
 
 /* The ioctl's own method. */
-static int raw_pair_by_method(void)
+static int raw_pair_by_method(struct owned *self)
 {
 	struct ib_uverbs_qp_cap cap = { 1, 1, 1, 1, 0 };
 	uint32_t type = IBV_QPT_RAW_PACKET, qpn;
@@ -76,9 +76,9 @@ static int raw_pair_by_method(void)
 
 	raw_begin_on(&raw, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_CREATE);
 	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_HANDLE, 0, 0);
-	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, ours.handle[PD]);
-	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, ours.handle[CQ]);
-	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, ours.handle[CQ]);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_PD_HANDLE, 0, self->ours.handle[PD]);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE, 0, self->ours.handle[CQ]);
+	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE, 0, self->ours.handle[CQ]);
 	raw_in(&raw, UVERBS_ATTR_CREATE_QP_USER_HANDLE, &user, 8);
 	raw_in(&raw, UVERBS_ATTR_CREATE_QP_CAP, &cap, sizeof(cap));
 	raw_in(&raw, UVERBS_ATTR_CREATE_QP_TYPE, &wide, 8);
@@ -86,27 +86,27 @@ static int raw_pair_by_method(void)
 	raw_attr(&raw, UVERBS_ATTR_CREATE_QP_RESP_QP_NUM, 4, (uintptr_t)&qpn);
 	raw_in(&raw, UVERBS_ATTR_UHW_IN, &driver, sizeof(driver));
 	raw_attr(&raw, UVERBS_ATTR_UHW_OUT, sizeof(driver_answer), (uintptr_t)&driver_answer);
-	return raw_call(ours.ctx, &raw);
+	return raw_call(self->ours.ctx, &raw);
 }
 
 /* What wants CAP_NET_RAW (rdma_uattrs_has_raw_cap()) gives ERR. */
-static void raw_gives(int err)
+static void raw_gives(struct owned *self, int err)
 {
 	struct request r;
 	int way;
 
-	begin();
+	begin_owned(self);
 	for (way = 0; way < 2; way++) {
-		begin_request(&raw_pair, &r);
-		expect_errno("CREATE_QP, RAW_PACKET", ways[way](&raw_pair, &r), err);
+		begin_request(self, &raw_pair, &r);
+		expect_errno("CREATE_QP, RAW_PACKET", ways[way](self, &raw_pair, &r), err);
 	}
-	expect_errno("QP_CREATE, RAW_PACKET", raw_pair_by_method(), err);
-	expect_errno("EX_CREATE_QP, SOURCE_QPN", with_source_number(), err);
-	end();
+	expect_errno("QP_CREATE, RAW_PACKET", raw_pair_by_method(self), err);
+	expect_errno("EX_CREATE_QP, SOURCE_QPN", with_source_number(self), err);
+	end_owned(self);
 }
 
 /* Runs F in a process of its own, which must end well. */
-static void in_child(void (*f)(void))
+static void in_child(struct owned *self, void (*f)(struct owned *self))
 {
 	int status;
 	pid_t pid;
@@ -114,61 +114,61 @@ static void in_child(void (*f)(void))
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
-		f();
+		f(self);
 		fflush(stdout);
 		_exit(0);
 	}
 	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-static void without(void)
+static void without(struct owned *self)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RAW_PACKET, .cap = { 1, 1, 1, 1, 0 } };
 
 	lose_net_raw();
-	raw_gives(EPERM);
+	raw_gives(self, EPERM);
 	/* The library's own word comes first. */
-	begin();
-	init.send_cq = init.recv_cq = ours.cq;
-	REFUSED(EOPNOTSUPP, ibv_create_qp(ours.pd, &init));
-	end();
+	begin_owned(self);
+	init.send_cq = init.recv_cq = self->ours.cq;
+	REFUSED(EOPNOTSUPP, ibv_create_qp(self->ours.pd, &init));
+	end_owned(self);
 }
 
-static void with(void)
+static void with(struct owned *self)
 {
-	raw_gives(EOPNOTSUPP);
+	raw_gives(self, EOPNOTSUPP);
 }
 
-static void raw_packets(void)
+static void raw_packets(struct owned *self)
 {
-	in_child(without);
-	in_child(with);
+	in_child(self, without);
+	in_child(self, with);
 }
 
 /* ib_safe_file_access(): not by write() any more; the ioctl has no such rule. */
-static void after_a_change(void)
+static void after_a_change(struct owned *self)
 {
 	const struct command *c;
 	struct request r;
 
-	begin();
+	begin_owned(self);
 	lose_net_raw();
-	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
-		begin_request(c, &r);
-		expect_errno(c->name, by_write(c, &r), EACCES);
+	for (c = commands; c < commands + command_count; c++) {
+		begin_request(self, c, &r);
+		expect_errno(c->name, by_write(self, c, &r), EACCES);
 	}
-	for (c = commands; c < commands + sizeof(commands) / sizeof(commands[0]); c++) {
+	for (c = commands; c < commands + command_count; c++) {
 		if (c->number != IB_USER_VERBS_CMD_QUERY_QP)
 			continue;
-		begin_request(c, &r);
-		expect_errno(c->name, by_ioctl(c, &r), 0);
+		begin_request(self, c, &r);
+		expect_errno(c->name, by_ioctl(self, c, &r), 0);
 	}
-	end();
+	end_owned(self);
 }
 
-static void credentials(void)
+static void credentials(struct owned *self)
 {
-	in_child(after_a_change);
+	in_child(self, after_a_change);
 }
 
 /* ---- a control group ---- */
@@ -186,7 +186,7 @@ static void write_to(const char *dir, const char *file, const char *text)
 }
 
 /* In a group that may have one context and three objects of the device. */
-static void limited(void)
+static void limited(struct owned *self)
 {
 	struct ibv_alloc_dm_attr dm = { .length = 64 };
 	struct ibv_device **list;
@@ -197,11 +197,11 @@ static void limited(void)
 	int i;
 
 	snprintf(sub, sizeof(sub), "%s/some", group);
-	snprintf(text, sizeof(text), "%s hca_handle=1 hca_object=3", device[0]);
+	snprintf(text, sizeof(text), "%s hca_handle=1 hca_object=3", self->on.name[0]);
 	write_to(sub, "rdma.max", text);
 	write_to(sub, "cgroup.procs", "0");
 	CHECK((list = ibv_get_device_list(NULL)));
-	for (i = 0; list[i] && strcmp(ibv_get_device_name(list[i]), device[0]); i++)
+	for (i = 0; list[i] && strcmp(ibv_get_device_name(list[i]), self->on.name[0]); i++)
 		;
 	CHECK(list[i] && (ctx = ibv_open_device(list[i])));
 	/* rdmacg_try_charge() */
@@ -221,7 +221,7 @@ static void limited(void)
 	ibv_free_device_list(list);
 }
 
-static void control_group(void)
+static void control_group(struct owned *self)
 {
 	char sub[64];
 
@@ -229,13 +229,13 @@ static void control_group(void)
 	write_to(group, "cgroup.subtree_control", "+rdma");
 	snprintf(sub, sizeof(sub), "%s/some", group);
 	CHECK(!mkdir(sub, 0700));
-	in_child(limited);
+	in_child(self, limited);
 	CHECK(!rmdir(sub));
 	write_to(group, "cgroup.subtree_control", "-rdma");
 	CHECK(!umount(group) && !rmdir(group));
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct owned) cases[] = {
 	{ "raw_packets", raw_packets },
 	{ "credentials", credentials },
 	{ "control_group", control_group },
@@ -244,5 +244,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct owned self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -99,47 +99,48 @@ static void map_memory(void)
 	memset(memory, 0, SIZE);
 }
 
-static void begin(void)
+static void begin(struct pair *self)
 {
 	map_memory();
-	make_ends();
-	qp = extended(&a);
-	join();
-	allow_flush(GLOBAL | PERSISTENT);
+	make_ends(self);
+	qp = extended(&self->a);
+	join(self);
+	allow_flush(self, GLOBAL | PERSISTENT);
 	probe_on();
 }
 
-static void end(void)
+static void end(struct pair *self)
 {
 	probe_off();
-	free_pair();
+	free_pair(self);
 	CHECK(!munmap(memory - PAGE, SIZE + 2 * PAGE) && !munmap((void *)view, SIZE));
 }
 
 /* After a refusal. */
-static void again(void)
+static void again(struct pair *self)
 {
-	renew();
-	allow_flush(GLOBAL | PERSISTENT);
+	renew(self);
+	allow_flush(self, GLOBAL | PERSISTENT);
 }
 
-static struct ibv_mr *region(uint8_t *addr, size_t length, int access)
+static struct ibv_mr *region(struct pair *self, uint8_t *addr, size_t length, int access)
 {
-	struct ibv_mr *mr = ibv_reg_mr(b.pd, addr, length, access);
+	struct ibv_mr *mr = ibv_reg_mr(self->b.pd, addr, length, access);
 
 	CHECK(mr);
 	return mr;
 }
 
-static int flush(const void *addr, uint32_t key, size_t length)
+static int flush(struct pair *self, const void *addr, uint32_t key, size_t length)
 {
-	return flush_by(qp, (uintptr_t)addr, key, length, IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE);
+	return flush_by(self, qp, (uintptr_t)addr, key, length, IBV_FLUSH_PERSISTENT,
+			IBV_FLUSH_RANGE);
 }
 
 /* All that KEY names, whatever the range. */
-static int flush_all(uint32_t key)
+static int flush_all(struct pair *self, uint32_t key)
 {
-	return flush_by(qp, 5, key, 1 << 30, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
+	return flush_by(self, qp, 5, key, 1 << 30, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
 }
 
 /* A FLUSH that succeeds, and writes back what it is to. */
@@ -151,125 +152,128 @@ static void persists(int got, uint64_t bytes)
 }
 
 /* One that is refused with GOT, and does not. */
-static void does_not(int got, int want)
+static void does_not(struct pair *self, int got, int want)
 {
 	if (got != want)
 		printf("%s\n", ibv_wc_status_str(got));
 	CHECK(got == want);
 	CHECK(!written_back());
-	again();
+	again(self);
 }
 
-static int not_registered(uint8_t *addr, size_t length, int access)
+static int not_registered(struct pair *self, uint8_t *addr, size_t length, int access)
 {
 	errno = 0;
-	return !ibv_reg_mr(b.pd, addr, length, access) && errno == EINVAL;
+	return !ibv_reg_mr(self->b.pd, addr, length, access) && errno == EINVAL;
 }
 
-static void registered(void)
+static void registered(struct pair *self)
 {
 	struct ibv_device_attr_ex attr;
 
-	begin();
-	CHECK(!ibv_query_device_ex(b.ctx, NULL, &attr));
+	begin(self);
+	CHECK(!ibv_query_device_ex(self->b.ctx, NULL, &attr));
 	CHECK(attr.device_cap_flags_ex & IB_UVERBS_DEVICE_FLUSH_PERSISTENT);
-	CHECK(!ibv_dereg_mr(region(memory, SIZE, ALL | PERSISTENT)));
-	CHECK(!ibv_dereg_mr(region(memory + 1, SIZE - 1, PERSISTENT | GLOBAL)));
+	CHECK(!ibv_dereg_mr(region(self, memory, SIZE, ALL | PERSISTENT)));
+	CHECK(!ibv_dereg_mr(region(self, memory + 1, SIZE - 1, PERSISTENT | GLOBAL)));
 	/* Other memory, alone and with some that is persistent. */
-	CHECK(not_registered(b.buf, PAGE, ALL | PERSISTENT));
-	CHECK(not_registered(memory - PAGE, PAGE, PERSISTENT));
-	CHECK(not_registered(memory - 1, SIZE, ALL | PERSISTENT));
-	CHECK(not_registered(memory, SIZE + 1, ALL | PERSISTENT));
-	CHECK(not_registered(memory + SIZE - 1, 2, ALL | PERSISTENT));
-	CHECK(!ibv_dereg_mr(region(memory - PAGE, SIZE + 2 * PAGE, ALL)));
+	CHECK(not_registered(self, self->b.buf, PAGE, ALL | PERSISTENT));
+	CHECK(not_registered(self, memory - PAGE, PAGE, PERSISTENT));
+	CHECK(not_registered(self, memory - 1, SIZE, ALL | PERSISTENT));
+	CHECK(not_registered(self, memory, SIZE + 1, ALL | PERSISTENT));
+	CHECK(not_registered(self, memory + SIZE - 1, 2, ALL | PERSISTENT));
+	CHECK(!ibv_dereg_mr(region(self, memory - PAGE, SIZE + 2 * PAGE, ALL)));
 	CHECK(!written_back());
-	end();
+	end(self);
 }
 
-static void flushed(void)
+static void flushed(struct pair *self)
 {
 	const size_t length = SIZE - 200, many = (1 << 20) + 17;
 	struct ibv_mr *mr, *zero;
 	uint8_t *at;
 
-	begin();
+	begin(self);
 	at = memory + 100;
-	mr = region(at, length, ALL | GLOBAL | PERSISTENT);
-	memset(a.buf, 0x5a, PAGE);
-	CHECK(write_by((uintptr_t)at + 4000, mr->rkey, 3000) == IBV_WC_SUCCESS);
+	mr = region(self, at, length, ALL | GLOBAL | PERSISTENT);
+	memset(self->a.buf, 0x5a, PAGE);
+	CHECK(write_by(self, (uintptr_t)at + 4000, mr->rkey, 3000) == IBV_WC_SUCCESS);
 	CHECK(!written_back());
-	persists(flush(at + 4000, mr->rkey, 3000), 3000);
-	CHECK(!memcmp(view + 4100, a.buf, 3000) && !view[4099] && !view[7100]);
-	persists(flush(at + 1, mr->rkey, 1), 1);
-	persists(flush(at + 5000, mr->rkey, many), many);
-	persists(flush(at, mr->rkey, length), length);
-	persists(flush(at, mr->rkey, 0), 0);
-	persists(flush_all(mr->rkey), length);
+	persists(flush(self, at + 4000, mr->rkey, 3000), 3000);
+	CHECK(!memcmp(view + 4100, self->a.buf, 3000) && !view[4099] && !view[7100]);
+	persists(flush(self, at + 1, mr->rkey, 1), 1);
+	persists(flush(self, at + 5000, mr->rkey, many), many);
+	persists(flush(self, at, mr->rkey, length), length);
+	persists(flush(self, at, mr->rkey, 0), 0);
+	persists(flush_all(self, mr->rkey), length);
 	/* For others to see it is enough that it is written. */
-	persists(flush_by(qp, (uintptr_t)at, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE), 0);
-	persists(flush_by(qp, (uintptr_t)at, mr->rkey, 64,
+	persists(flush_by(self, qp, (uintptr_t)at, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
+		 0);
+	persists(flush_by(self, qp, (uintptr_t)at, mr->rkey, 64,
 			  IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE), 64);
-	zero = region(at, 5000, ALL | PERSISTENT | IBV_ACCESS_ZERO_BASED);
-	persists(flush((void *)10, zero->rkey, 4990), 4990);
-	persists(flush_all(zero->rkey), 5000);
+	zero = region(self, at, 5000, ALL | PERSISTENT | IBV_ACCESS_ZERO_BASED);
+	persists(flush(self, (void *)10, zero->rkey, 4990), 4990);
+	persists(flush_all(self, zero->rkey), 5000);
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(zero));
-	end();
+	end(self);
 }
 
-static void refused(void)
+static void refused(struct pair *self)
 {
 	struct ibv_mr *mr, *global;
 
-	begin();
-	mr = region(memory, 2 * PAGE, ALL | PERSISTENT);
-	global = region(memory, 2 * PAGE, ALL | GLOBAL);
+	begin(self);
+	mr = region(self, memory, 2 * PAGE, ALL | PERSISTENT);
+	global = region(self, memory, 2 * PAGE, ALL | GLOBAL);
 	/* The region has not this kind, or only one of two. */
-	does_not(flush(memory, global->rkey, 64), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush_all(global->rkey), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush_by(qp, (uintptr_t)memory, mr->rkey, 64,
-			  IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE),
+	does_not(self, flush(self, memory, global->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush_all(self, global->rkey), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush_by(self, qp, (uintptr_t)memory, mr->rkey, 64,
+				IBV_FLUSH_GLOBAL | IBV_FLUSH_PERSISTENT, IBV_FLUSH_RANGE),
 		 IBV_WC_REM_ACCESS_ERR);
-	does_not(flush_by(qp, (uintptr_t)memory, mr->rkey, 64, IBV_FLUSH_GLOBAL, IBV_FLUSH_RANGE),
-		 IBV_WC_REM_ACCESS_ERR);
-	does_not(flush(memory + PAGE, mr->rkey, PAGE + 1), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush(memory, mr->rkey + 1, 64), IBV_WC_REM_ACCESS_ERR);
+	does_not(self,
+		 flush_by(self, qp, (uintptr_t)memory, mr->rkey, 64, IBV_FLUSH_GLOBAL,
+			  IBV_FLUSH_RANGE), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush(self, memory + PAGE, mr->rkey, PAGE + 1), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush(self, memory, mr->rkey + 1, 64), IBV_WC_REM_ACCESS_ERR);
 	/* The queue pair has not. */
-	allow_flush(0);
-	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_INV_REQ_ERR);
-	allow_flush(GLOBAL);
-	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_INV_REQ_ERR);
-	allow_flush(PERSISTENT);
-	persists(flush(memory, mr->rkey, 64), 64);
-	does_not(flush_by(qp, (uintptr_t)memory, global->rkey, 64, IBV_FLUSH_GLOBAL,
-			  IBV_FLUSH_RANGE), IBV_WC_REM_INV_REQ_ERR);
+	allow_flush(self, 0);
+	does_not(self, flush(self, memory, mr->rkey, 64), IBV_WC_REM_INV_REQ_ERR);
+	allow_flush(self, GLOBAL);
+	does_not(self, flush(self, memory, mr->rkey, 64), IBV_WC_REM_INV_REQ_ERR);
+	allow_flush(self, PERSISTENT);
+	persists(flush(self, memory, mr->rkey, 64), 64);
+	does_not(self, flush_by(self, qp, (uintptr_t)memory, global->rkey, 64, IBV_FLUSH_GLOBAL,
+				IBV_FLUSH_RANGE), IBV_WC_REM_INV_REQ_ERR);
 	CHECK(!ibv_dereg_mr(global) && !ibv_dereg_mr(mr));
-	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
-	end();
+	does_not(self, flush(self, memory, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	end(self);
 }
 
-static void window(void)
+static void window(struct pair *self)
 {
 	struct ibv_mr *mr, *plain;
 	struct ibv_mw *mw;
 
-	begin();
-	mr = region(memory, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | PERSISTENT);
-	plain = region(memory, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	mw = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1);
+	begin(self);
+	mr = region(self, memory, 4 * PAGE,
+		    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND | PERSISTENT);
+	plain = region(self, memory, 4 * PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	mw = ibv_alloc_mw(self->b.pd, IBV_MW_TYPE_1);
 	CHECK(mw);
-	CHECK(bind1(mw, mr, memory + 10, 5000, PERSISTENT) == IBV_WC_SUCCESS);
-	persists(flush(memory + 10, mw->rkey, 4999), 4999);
-	persists(flush_all(mw->rkey), 5000);
-	does_not(flush(memory + 9, mw->rkey, 1), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush(memory + 10, mw->rkey, 5001), IBV_WC_REM_ACCESS_ERR);
-	CHECK(bind1(mw, mr, memory, 5000, GLOBAL) == IBV_WC_SUCCESS);
-	does_not(flush(memory, mw->rkey, 1), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush_all(mw->rkey), IBV_WC_REM_ACCESS_ERR);
+	CHECK(bind1(self, mw, mr, memory + 10, 5000, PERSISTENT) == IBV_WC_SUCCESS);
+	persists(flush(self, memory + 10, mw->rkey, 4999), 4999);
+	persists(flush_all(self, mw->rkey), 5000);
+	does_not(self, flush(self, memory + 9, mw->rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush(self, memory + 10, mw->rkey, 5001), IBV_WC_REM_ACCESS_ERR);
+	CHECK(bind1(self, mw, mr, memory, 5000, GLOBAL) == IBV_WC_SUCCESS);
+	does_not(self, flush(self, memory, mw->rkey, 1), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush_all(self, mw->rkey), IBV_WC_REM_ACCESS_ERR);
 	/* Of the region it is not known. */
-	CHECK(bind1(mw, plain, memory, 5000, PERSISTENT) == IBV_WC_MW_BIND_ERR);
-	again();
+	CHECK(bind1(self, mw, plain, memory, 5000, PERSISTENT) == IBV_WC_MW_BIND_ERR);
+	again(self);
 	CHECK(!ibv_dealloc_mw(mw) && !ibv_dereg_mr(mr) && !ibv_dereg_mr(plain));
-	end();
+	end(self);
 }
 
 static int not_changed(struct ibv_mr *mr, int flags, void *addr, size_t length, int access)
@@ -279,58 +283,58 @@ static int not_changed(struct ibv_mr *mr, int flags, void *addr, size_t length, 
 	       errno == EINVAL;
 }
 
-static void reregistered(void)
+static void reregistered(struct pair *self)
 {
 	const int access = IBV_REREG_MR_CHANGE_ACCESS, move = IBV_REREG_MR_CHANGE_TRANSLATION;
 	struct ibv_mr *mr, *other;
 
-	begin();
-	other = region(memory - PAGE, 2 * PAGE, ALL);
+	begin(self);
+	other = region(self, memory - PAGE, 2 * PAGE, ALL);
 	CHECK(not_changed(other, access, NULL, 0, ALL | PERSISTENT));
-	does_not(flush(memory, other->rkey, 64), IBV_WC_REM_ACCESS_ERR);
-	CHECK(write_by((uintptr_t)memory - 8, other->rkey, 16) == IBV_WC_SUCCESS);
+	does_not(self, flush(self, memory, other->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	CHECK(write_by(self, (uintptr_t)memory - 8, other->rkey, 16) == IBV_WC_SUCCESS);
 	CHECK(!ibv_rereg_mr(other, access | move, NULL, memory, PAGE, ALL | PERSISTENT));
-	persists(flush_all(other->rkey), PAGE);
+	persists(flush_all(self, other->rkey), PAGE);
 
-	mr = region(memory, 2 * PAGE, ALL);
-	does_not(flush(memory, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	mr = region(self, memory, 2 * PAGE, ALL);
+	does_not(self, flush(self, memory, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	CHECK(!ibv_rereg_mr(mr, access, NULL, NULL, 0, ALL | PERSISTENT));
-	persists(flush_all(mr->rkey), 2 * PAGE);
+	persists(flush_all(self, mr->rkey), 2 * PAGE);
 	/* Moved to where it cannot be. */
 	CHECK(not_changed(mr, move, memory + SIZE - PAGE, 2 * PAGE, 0));
-	CHECK(not_changed(mr, move | access, b.buf, PAGE, ALL | PERSISTENT));
-	persists(flush_all(mr->rkey), 2 * PAGE);
+	CHECK(not_changed(mr, move | access, self->b.buf, PAGE, ALL | PERSISTENT));
+	persists(flush_all(self, mr->rkey), 2 * PAGE);
 	CHECK(!ibv_rereg_mr(mr, move, NULL, memory + PAGE, 3 * PAGE, 0));
-	persists(flush_all(mr->rkey), 3 * PAGE);
+	persists(flush_all(self, mr->rkey), 3 * PAGE);
 	CHECK(!ibv_rereg_mr(mr, access, NULL, NULL, 0, ALL));
-	does_not(flush(memory + PAGE, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush(self, memory + PAGE, mr->rkey, 64), IBV_WC_REM_ACCESS_ERR);
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(other));
-	end();
+	end(self);
 }
 
-static void on_demand(void)
+static void on_demand(struct pair *self)
 {
 	const int access = ALL | PERSISTENT | IBV_ACCESS_ON_DEMAND;
 	struct ibv_mr *mr, *all;
 
-	begin();
+	begin(self);
 	/* What is there is looked at when it is flushed. */
-	mr = region(memory - PAGE, SIZE + 2 * PAGE, access);
-	all = region(NULL, SIZE_MAX, access);
-	memset(a.buf, 0x77, PAGE);
-	CHECK(write_by((uintptr_t)memory - 8, mr->rkey, 1000) == IBV_WC_SUCCESS);
-	persists(flush(memory, mr->rkey, 992), 992);
-	CHECK(!memcmp(view, a.buf, 992));
-	persists(flush(memory + 1, mr->rkey, SIZE - 1), SIZE - 1);
-	persists(flush(memory + 1, all->rkey, PAGE), PAGE);
-	does_not(flush(memory - 1, mr->rkey, 2), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush(b.buf, all->rkey, 64), IBV_WC_REM_ACCESS_ERR);
-	does_not(flush_all(all->rkey), IBV_WC_REM_ACCESS_ERR);
+	mr = region(self, memory - PAGE, SIZE + 2 * PAGE, access);
+	all = region(self, NULL, SIZE_MAX, access);
+	memset(self->a.buf, 0x77, PAGE);
+	CHECK(write_by(self, (uintptr_t)memory - 8, mr->rkey, 1000) == IBV_WC_SUCCESS);
+	persists(flush(self, memory, mr->rkey, 992), 992);
+	CHECK(!memcmp(view, self->a.buf, 992));
+	persists(flush(self, memory + 1, mr->rkey, SIZE - 1), SIZE - 1);
+	persists(flush(self, memory + 1, all->rkey, PAGE), PAGE);
+	does_not(self, flush(self, memory - 1, mr->rkey, 2), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush(self, self->b.buf, all->rkey, 64), IBV_WC_REM_ACCESS_ERR);
+	does_not(self, flush_all(self, all->rkey), IBV_WC_REM_ACCESS_ERR);
 	CHECK(!ibv_dereg_mr(mr) && !ibv_dereg_mr(all));
-	mr = region(memory, SIZE, access);
-	persists(flush_all(mr->rkey), SIZE);
+	mr = region(self, memory, SIZE, access);
+	persists(flush_all(self, mr->rkey), SIZE);
 	CHECK(!ibv_dereg_mr(mr));
-	end();
+	end(self);
 }
 
 /* The same memory so many times: a FLUSH of it all takes a while. */
@@ -353,7 +357,7 @@ static int qp_events(struct end *e)
 }
 
 /* A's READ, and a FLUSH of all that MR has; returns when that has begun. */
-static void read_and_flush(struct ibv_mr *mr)
+static void read_and_flush(struct pair *self, struct ibv_mr *mr)
 {
 	unsigned long before = times_written_back();
 	double limit = deadline(20);
@@ -361,8 +365,8 @@ static void read_and_flush(struct ibv_mr *mr)
 	ibv_wr_start(qp);
 	qp->wr_id = 6;
 	qp->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_rdma_read(qp, b.mr->rkey, (uintptr_t)b.buf);
-	ibv_wr_set_sge(qp, a.mr->lkey, (uintptr_t)a.buf, 2 * PAIR_SIZE);
+	ibv_wr_rdma_read(qp, self->b.mr->rkey, (uintptr_t)self->b.buf);
+	ibv_wr_set_sge(qp, self->a.mr->lkey, (uintptr_t)self->a.buf, 2 * PAIR_SIZE);
 	qp->wr_id = 7;
 	qp->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_flush(qp, mr->rkey, 5, 64, IBV_FLUSH_PERSISTENT, IBV_FLUSH_MR);
@@ -372,9 +376,9 @@ static void read_and_flush(struct ibv_mr *mr)
 }
 
 /* The next request of a's was done, or flushed; was it flushed? */
-static int is_flushed(void)
+static int is_flushed(struct pair *self)
 {
-	int got = status(a.cq);
+	int got = status(self->a.cq);
 
 	CHECK(got == IBV_WC_SUCCESS || got == IBV_WC_WR_FLUSH_ERR);
 	return got == IBV_WC_WR_FLUSH_ERR;
@@ -384,7 +388,7 @@ static int is_flushed(void)
  * ONE takes its queue pair to STATE while a FLUSH of all is executed. That is no fault of
  * the other, which goes on, nor of its own; and the FLUSH is flushed, or it was done.
  */
-static void cut_off(struct end *one, enum ibv_qp_state state)
+static void cut_off(struct pair *self, struct end *one, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR }, to = { .qp_state = state };
 	int fd = open(getenv("DEVDAX"), O_RDWR), early = 0, i;
@@ -400,58 +404,58 @@ static void cut_off(struct end *one, enum ibv_qp_state state)
 		CHECK(mmap(all + (size_t)SIZE * i, SIZE, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_FIXED, fd, 0) == all + (size_t)SIZE * i);
 	CHECK(!close(fd));
-	begin();
-	mr = region(all, (size_t)SIZE * TIMES, ALL | PERSISTENT);
+	begin(self);
+	mr = region(self, all, (size_t)SIZE * TIMES, ALL | PERSISTENT);
 	for (i = 0; i < 20 && !early; i++) {
 		before = times_written_back();
-		if (one == &b)
-			CHECK(!post_receive(&b, 8));
-		read_and_flush(mr);
+		if (one == &self->b)
+			CHECK(!post_receive(&self->b, 8));
+		read_and_flush(self, mr);
 		CHECK(!ibv_modify_qp(one->qp, &to, IBV_QP_STATE));
-		if (one == &b) {
+		if (one == &self->b) {
 			/* Its receive is flushed when the FLUSH is over; RESET waits for that. */
 			if (state == IBV_QPS_ERR)
-				CHECK(status(b.cq) == IBV_WC_WR_FLUSH_ERR);
+				CHECK(status(self->b.cq) == IBV_WC_WR_FLUSH_ERR);
 			bytes = (times_written_back() - before) * PAGE;
-			CHECK(state_of(a.qp) == IBV_QPS_RTS);
+			CHECK(state_of(self->a.qp) == IBV_QPS_RTS);
 			/* It would go on trying for long. */
-			CHECK(!ibv_modify_qp(a.qp, &error, IBV_QP_STATE));
-			is_flushed();
-			early = is_flushed() && bytes < (uint64_t)SIZE * TIMES;
+			CHECK(!ibv_modify_qp(self->a.qp, &error, IBV_QP_STATE));
+			is_flushed(self);
+			early = is_flushed(self) && bytes < (uint64_t)SIZE * TIMES;
 		} else {
-			is_flushed();
-			early = is_flushed();
+			is_flushed(self);
+			early = is_flushed(self);
 			/* On the wire the receiver finishes what the sender does not wait for. */
 			bytes = (times_written_back() - before) * PAGE;
-			if (device[0] == device[1])
+			if (self->on.name[0] == self->on.name[1])
 				early = early && bytes < (uint64_t)SIZE * TIMES;
-			CHECK(state_of(b.qp) == IBV_QPS_RTS);
+			CHECK(state_of(self->b.qp) == IBV_QPS_RTS);
 		}
-		again();
-		CHECK(!qp_events(&a) && !qp_events(&b));
+		again(self);
+		CHECK(!qp_events(&self->a) && !qp_events(&self->b));
 	}
 	CHECK(early);
 	CHECK(!ibv_dereg_mr(mr));
-	end();
+	end(self);
 	CHECK(!munmap(all, (size_t)SIZE * TIMES));
 }
 
-static void sender_fails(void)
+static void sender_fails(struct pair *self)
 {
-	cut_off(&a, IBV_QPS_ERR);
+	cut_off(self, &self->a, IBV_QPS_ERR);
 }
 
-static void receiver_fails(void)
+static void receiver_fails(struct pair *self)
 {
-	cut_off(&b, IBV_QPS_ERR);
+	cut_off(self, &self->b, IBV_QPS_ERR);
 }
 
-static void receiver_is_reset(void)
+static void receiver_is_reset(struct pair *self)
 {
-	cut_off(&b, IBV_QPS_RESET);
+	cut_off(self, &self->b, IBV_QPS_RESET);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct pair) cases[] = {
 	{ "registered", registered },
 	{ "flushed", flushed },
 	{ "refused", refused },
@@ -466,5 +470,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct pair self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

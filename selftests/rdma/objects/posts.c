@@ -23,7 +23,8 @@ struct post {
 static uint32_t answer[4];
 
 /* What is behind BODY's end may be no memory. */
-static int post_by(unsigned int way, uint32_t number, const struct post *p, const void *from)
+static int post_by(struct owned *self, unsigned int way, uint32_t number, const struct post *p,
+		   const void *from)
 {
 	struct raw raw;
 	uint64_t n = number;
@@ -34,9 +35,9 @@ static int post_by(unsigned int way, uint32_t number, const struct post *p, cons
 		raw_in(&raw, UVERBS_ATTR_WRITE_CMD, &n, 8);
 		raw_in(&raw, UVERBS_ATTR_CORE_IN, (const uint8_t *)from + 8, p->len);
 		raw_attr(&raw, UVERBS_ATTR_CORE_OUT, 4, (uintptr_t)answer);
-		return raw_call(ours.ctx, &raw);
+		return raw_call(self->ours.ctx, &raw);
 	}
-	return write(ours.ctx->cmd_fd, from, len) == (ssize_t)len ? 0 : errno;
+	return write(self->ours.ctx->cmd_fd, from, len) == (ssize_t)len ? 0 : errno;
 }
 
 static struct post send_of(uint32_t qp, uint32_t requests, uint32_t sges)
@@ -70,7 +71,7 @@ static struct post recv_of(uint32_t srq, uint32_t requests, uint32_t sges)
 	return p;
 }
 
-static void gives_by(const char *what, uint32_t number, struct post *p, int err)
+static void gives_by(struct owned *self, const char *what, uint32_t number, struct post *p, int err)
 {
 	unsigned int way;
 	char text[96];
@@ -78,33 +79,34 @@ static void gives_by(const char *what, uint32_t number, struct post *p, int err)
 	p->hdr = (struct ib_uverbs_cmd_hdr){ number, (p->len + 8) / 4, 1 };
 	for (way = 0; way < 2; way++) {
 		snprintf(text, sizeof(text), "%s, way %u", what, way);
-		expect_errno(text, post_by(way, number, p, p), err);
+		expect_errno(text, post_by(self, way, number, p, p), err);
 	}
 }
 
-static void send_gives(const char *what, struct post p, int err)
+static void send_gives(struct owned *self, const char *what, struct post p, int err)
 {
-	gives_by(what, IB_USER_VERBS_CMD_POST_SEND, &p, err);
+	gives_by(self, what, IB_USER_VERBS_CMD_POST_SEND, &p, err);
 }
 
-static void recv_gives(const char *what, struct post p, int err)
+static void recv_gives(struct owned *self, const char *what, struct post p, int err)
 {
-	gives_by(what, IB_USER_VERBS_CMD_POST_SRQ_RECV, &p, err);
+	gives_by(self, what, IB_USER_VERBS_CMD_POST_SRQ_RECV, &p, err);
 }
 
 /* A connected pair's half, to post to without address handles. */
-static struct ibv_qp *connected(void)
+static struct ibv_qp *connected(struct owned *self)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
 	struct ibv_qp *qp;
 
-	init.send_cq = init.recv_cq = ours.cq;
-	CHECK((qp = ibv_create_qp(ours.pd, &init)));
+	init.send_cq = init.recv_cq = self->ours.cq;
+	CHECK((qp = ibv_create_qp(self->ours.pd, &init)));
 	return qp;
 }
 
 /* The list reaches beyond the memory that there is. P's body must be longer than KNOWN. */
-static void cut_by_memory(const char *what, uint32_t number, struct post *p, size_t known)
+static void cut_by_memory(struct owned *self, const char *what, uint32_t number, struct post *p,
+			  size_t known)
 {
 	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *from = pages + 4096 - 8 - known;
@@ -114,11 +116,11 @@ static void cut_by_memory(const char *what, uint32_t number, struct post *p, siz
 	p->hdr = (struct ib_uverbs_cmd_hdr){ number, (p->len + 8) / 4, 1 };
 	memcpy(from, p, 8 + known);
 	for (way = 0; way < 2; way++)
-		expect_errno(what, post_by(way, number, p, from), EFAULT);
+		expect_errno(what, post_by(self, way, number, p, from), EFAULT);
 	CHECK(!munmap(pages, 8192));
 }
 
-static void sends(void)
+static void sends(struct owned *self)
 {
 	static const uint32_t opcodes[] = {
 		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
@@ -130,15 +132,15 @@ static void sends(void)
 	struct post p;
 	unsigned int i;
 
-	begin();
-	rc = connected();
-	send_gives("the doorbell", send_of(rc->handle, 0, 0), 0);
+	begin_owned(self);
+	rc = connected(self);
+	send_gives(self, "the doorbell", send_of(rc->handle, 0, 0), 0);
 #define SEND(member, value, err)							\
 	do {										\
 		p = send_of(rc->handle, 1, 1);						\
 		c = (void *)p.body;							\
 		c->member = (value);							\
-		send_gives(#member " " #value, p, err);					\
+		send_gives(self, #member " " #value, p, err);				\
 	} while (0)
 	SEND(wqe_size, sizeof(struct ib_uverbs_send_wr) - 1, EINVAL);
 	SEND(wqe_size, 0, EINVAL);
@@ -151,21 +153,21 @@ static void sends(void)
 	SEND(send_wr[0].num_sge, 2, EINVAL);
 	SEND(send_wr[0].num_sge, UINT32_MAX, EINVAL);
 	SEND(qp_handle, 1000, ENOENT);
-	SEND(qp_handle, ours.handle[SRQ], EINVAL);
+	SEND(qp_handle, self->ours.handle[SRQ], EINVAL);
 	/* A size of requests that no memory is for, of none. */
 	p = send_of(rc->handle, 0, 0);
 	((struct ib_uverbs_post_send *)p.body)->wqe_size = UINT32_MAX;
-	send_gives("large requests", p, ENOMEM);
+	send_gives(self, "large requests", p, ENOMEM);
 	/* More than is counted must be zero. */
 	p = send_of(rc->handle, 1, 1);
 	p.body[p.len + 7] = 1;
 	p.len += 8;
-	send_gives("more behind it", p, EOPNOTSUPP);
+	send_gives(self, "more behind it", p, EOPNOTSUPP);
 	/* Two requests share the elements. */
 	p = send_of(rc->handle, 2, 1);
 	c = (void *)p.body;
 	c->send_wr[0].num_sge = c->send_wr[1].num_sge = 1;
-	send_gives("an element too few", p, EINVAL);
+	send_gives(self, "an element too few", p, EINVAL);
 	/* Opcodes: those that the command has go to the driver, which posts for no process. */
 	for (i = 0; i < 40; i++)
 		SEND(send_wr[0].opcode, i, EINVAL);
@@ -176,32 +178,32 @@ static void sends(void)
 	p = send_of(rc->handle, 2, 0);
 	answer[0] = 77;
 	p.hdr = (struct ib_uverbs_cmd_hdr){ IB_USER_VERBS_CMD_POST_SEND, (p.len + 8) / 4, 1 };
-	expect_errno("two", post_by(0, IB_USER_VERBS_CMD_POST_SEND, &p, &p), EINVAL);
+	expect_errno("two", post_by(self, 0, IB_USER_VERBS_CMD_POST_SEND, &p, &p), EINVAL);
 	CHECK(answer[0] == 1);
 	/* Datagrams are sent, to address handles of the process. */
-	p = send_of(ours.handle[QP], 1, 0);
+	p = send_of(self->ours.handle[QP], 1, 0);
 	c = (void *)p.body;
 	c->send_wr[0].opcode = IBV_WR_RDMA_READ;
-	c->send_wr[0].wr.ud.ah = ours.handle[AH];
-	send_gives("READ of datagrams", p, EINVAL);
+	c->send_wr[0].wr.ud.ah = self->ours.handle[AH];
+	send_gives(self, "READ of datagrams", p, EINVAL);
 	c->send_wr[0].opcode = IBV_WR_SEND;
 	c->send_wr[0].wr.ud.ah = 1000;
-	send_gives("no address", p, ENOENT);
-	c->send_wr[0].wr.ud.ah = ours.handle[MR];
-	send_gives("a region for an address", p, EINVAL);
+	send_gives(self, "no address", p, ENOENT);
+	c->send_wr[0].wr.ud.ah = self->ours.handle[MR];
+	send_gives(self, "a region for an address", p, EINVAL);
 	/* No memory. */
 	p = send_of(rc->handle, 1, 1);
-	cut_by_memory("no command", IB_USER_VERBS_CMD_POST_SEND, &p, 8);
-	cut_by_memory("no request", IB_USER_VERBS_CMD_POST_SEND, &p,
+	cut_by_memory(self, "no command", IB_USER_VERBS_CMD_POST_SEND, &p, 8);
+	cut_by_memory(self, "no request", IB_USER_VERBS_CMD_POST_SEND, &p,
 		      sizeof(struct ib_uverbs_post_send));
 	((struct ib_uverbs_post_send *)p.body)->send_wr[0].num_sge = 1;
-	cut_by_memory("no element", IB_USER_VERBS_CMD_POST_SEND, &p,
+	cut_by_memory(self, "no element", IB_USER_VERBS_CMD_POST_SEND, &p,
 		      sizeof(struct ib_uverbs_post_send) + sizeof(struct ib_uverbs_send_wr));
 	CHECK(!ibv_destroy_qp(rc));
-	end();
+	end_owned(self);
 }
 
-static void receives(void)
+static void receives(struct owned *self)
 {
 	struct ibv_srq_init_attr_ex init = {
 		.attr = { .max_wr = 4, .max_sge = 1 }, .srq_type = IBV_SRQT_TM,
@@ -213,19 +215,19 @@ static void receives(void)
 	struct ibv_srq *tagged;
 	struct post p;
 
-	begin();
-	init.pd = ours.pd;
-	init.cq = ours.cq;
-	CHECK((tagged = ibv_create_srq_ex(ours.ctx, &init)));
+	begin_owned(self);
+	init.pd = self->ours.pd;
+	init.cq = self->ours.cq;
+	CHECK((tagged = ibv_create_srq_ex(self->ours.ctx, &init)));
 	/* The doorbell is for operations on a matching list. */
-	recv_gives("the doorbell", recv_of(tagged->handle, 0, 0), 0);
-	recv_gives("no doorbell", recv_of(ours.handle[SRQ], 0, 0), EINVAL);
+	recv_gives(self, "the doorbell", recv_of(tagged->handle, 0, 0), 0);
+	recv_gives(self, "no doorbell", recv_of(self->ours.handle[SRQ], 0, 0), EINVAL);
 #define RECV(member, value, err)							\
 	do {										\
 		p = recv_of(tagged->handle, 1, 1);					\
 		c = (void *)p.body;							\
 		c->member = (value);							\
-		recv_gives(#member " " #value, p, err);					\
+		recv_gives(self, #member " " #value, p, err);				\
 	} while (0)
 	RECV(wqe_size, sizeof(struct ib_uverbs_recv_wr) - 1, EINVAL);
 	RECV(wqe_size, 0, EINVAL);
@@ -237,29 +239,29 @@ static void receives(void)
 	RECV(recv[0].num_sge, 2, EINVAL);
 	RECV(recv[0].num_sge, UINT32_MAX, EINVAL);
 	RECV(srq_handle, 1000, ENOENT);
-	RECV(srq_handle, ours.handle[QP], EINVAL);
+	RECV(srq_handle, self->ours.handle[QP], EINVAL);
 	/* A whole one: the ring is the place for it. */
 	RECV(recv[0].num_sge, 1, EINVAL);
-	RECV(srq_handle, ours.handle[SRQ], EINVAL);
+	RECV(srq_handle, self->ours.handle[SRQ], EINVAL);
 	p = recv_of(tagged->handle, 0, 0);
 	((struct ib_uverbs_post_srq_recv *)p.body)->wqe_size = UINT32_MAX;
-	recv_gives("large requests", p, ENOMEM);
+	recv_gives(self, "large requests", p, ENOMEM);
 	p = recv_of(tagged->handle, 1, 1);
 	p.body[p.len + 7] = 1;
 	p.len += 8;
-	recv_gives("more behind it", p, EOPNOTSUPP);
+	recv_gives(self, "more behind it", p, EOPNOTSUPP);
 	p = recv_of(tagged->handle, 1, 1);
-	cut_by_memory("no command", IB_USER_VERBS_CMD_POST_SRQ_RECV, &p, 8);
-	cut_by_memory("no request", IB_USER_VERBS_CMD_POST_SRQ_RECV, &p,
+	cut_by_memory(self, "no command", IB_USER_VERBS_CMD_POST_SRQ_RECV, &p, 8);
+	cut_by_memory(self, "no request", IB_USER_VERBS_CMD_POST_SRQ_RECV, &p,
 		      sizeof(struct ib_uverbs_post_srq_recv));
 	((struct ib_uverbs_post_srq_recv *)p.body)->recv[0].num_sge = 1;
-	cut_by_memory("no element", IB_USER_VERBS_CMD_POST_SRQ_RECV, &p,
+	cut_by_memory(self, "no element", IB_USER_VERBS_CMD_POST_SRQ_RECV, &p,
 		      sizeof(struct ib_uverbs_post_srq_recv) + sizeof(struct ib_uverbs_recv_wr));
 	CHECK(!ibv_destroy_srq(tagged));
-	end();
+	end_owned(self);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct owned) cases[] = {
 	{ "sends", sends },
 	{ "receives", receives },
 	{}
@@ -267,5 +269,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct owned self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -140,30 +140,30 @@ static void unmap_served(uint8_t *p)
 }
 
 /* A new pair for one request of a's on 64 bytes at ADDR: its status. */
-static int once(enum ibv_wr_opcode opcode, uint8_t *addr)
+static int once(struct pair *self, enum ibv_wr_opcode opcode, uint8_t *addr)
 {
 	struct ibv_wc wc;
 	struct ibv_mr *mr;
 
-	make_pair();
-	mr = ibv_reg_mr(b.pd, addr, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+	make_pair(self);
+	mr = ibv_reg_mr(self->b.pd, addr, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
 	CHECK(mr);
-	struct ibv_sge sge = { (uintptr_t)a.buf, 64, a.mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)self->a.buf, 64, self->a.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
 		.sg_list = &sge, .num_sge = 1, .opcode = opcode,
 		.send_flags = IBV_SEND_SIGNALED,
 		.wr.rdma = { .remote_addr = (uintptr_t)addr, .rkey = mr->rkey },
 	};
-	CHECK(!ibv_post_send(a.qp, &wr, &bad));
-	CHECK(next_wc(a.cq, &wc) == 1);
+	CHECK(!ibv_post_send(self->a.qp, &wr, &bad));
+	CHECK(next_wc(self->a.cq, &wc) == 1);
 	CHECK(!ibv_dereg_mr(mr));
-	free_end(&a);
-	free_end(&b);
+	free_end(&self->a);
+	free_end(&self->b);
 	return wc.status;
 }
 
-static void served_shared(void)
+static void served_shared(struct pair *self)
 {
 	uint8_t *p = map_served(MAP_SHARED);
 
@@ -171,31 +171,31 @@ static void served_shared(void)
 	CHECK(!strcmp((char *)p, "served") && p[PAGE] == 0);
 	p[10] = 1;
 	shared->answers = 0;
-	CHECK(once(IBV_WR_RDMA_READ, p) == IBV_WC_SUCCESS);
-	CHECK(once(IBV_WR_RDMA_READ, p + PAGE) == IBV_WC_SUCCESS);
-	CHECK(once(IBV_WR_RDMA_READ, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
-	CHECK(once(IBV_WR_RDMA_WRITE, p) == IBV_WC_REM_ACCESS_ERR);
-	CHECK(once(IBV_WR_RDMA_WRITE, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(once(self, IBV_WR_RDMA_READ, p) == IBV_WC_SUCCESS);
+	CHECK(once(self, IBV_WR_RDMA_READ, p + PAGE) == IBV_WC_SUCCESS);
+	CHECK(once(self, IBV_WR_RDMA_READ, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(once(self, IBV_WR_RDMA_WRITE, p) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(once(self, IBV_WR_RDMA_WRITE, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(!shared->unanswered);
 	unmap_served(p);
 }
 
-static void served_private(void)
+static void served_private(struct pair *self)
 {
 	uint8_t *p = map_served(MAP_PRIVATE);
 
 	/* The first page is the process' own by now. */
 	p[10] = 1;
 	shared->answers = 0;
-	CHECK(once(IBV_WR_RDMA_WRITE, p) == IBV_WC_SUCCESS);
-	CHECK(once(IBV_WR_RDMA_READ, p) == IBV_WC_SUCCESS);
-	CHECK(once(IBV_WR_RDMA_READ, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
-	CHECK(once(IBV_WR_RDMA_WRITE, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(once(self, IBV_WR_RDMA_WRITE, p) == IBV_WC_SUCCESS);
+	CHECK(once(self, IBV_WR_RDMA_READ, p) == IBV_WC_SUCCESS);
+	CHECK(once(self, IBV_WR_RDMA_READ, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
+	CHECK(once(self, IBV_WR_RDMA_WRITE, p + 2 * PAGE) == IBV_WC_REM_ACCESS_ERR);
 	CHECK(!shared->unanswered);
 	unmap_served(p);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct pair) cases[] = {
 	{ "served_shared", served_shared },
 	{ "served_private", served_private },
 	{ NULL, NULL },
@@ -203,5 +203,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct pair self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -43,23 +43,23 @@ static void message(struct end *from, struct end *to)
 	CHECK(next_wc(from->cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
-static void connect_to(struct end *e, const union ibv_gid *host)
+static void connect_to(struct pair *self, struct end *e, const union ibv_gid *host)
 {
 	struct ibv_qp nobody = { .qp_num = 99 };
 	struct end there = { .qp = &nobody, .gid = *host };
 
-	make_end(e, device[0], gid_index[0]);
+	make_end(e, self->on.name[0], self->on.gid_index[0]);
 	connect_end(e, &there);
 }
 
-static void send_datagram(const union ibv_gid *host)
+static void send_datagram(struct pair *self, const union ibv_gid *host)
 {
 	struct end *e = &datagrams;
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_UD, .cap = { 4, 4, 1, 1, 0 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_ah_attr to = {
 		.is_global = 1, .port_num = 1,
-		.grh = { .dgid = *host, .sgid_index = gid_index[0], .hop_limit = 16 },
+		.grh = { .dgid = *host, .sgid_index = self->on.gid_index[0], .hop_limit = 16 },
 	};
 	const union ibv_gid group = {
 		.raw = { [10] = 0xff, [11] = 0xff, [12] = 239, [13] = 77, [14] = 0, [15] = 1 },
@@ -71,7 +71,7 @@ static void send_datagram(const union ibv_gid *host)
 	struct ibv_sge sge;
 	struct ibv_wc wc;
 
-	open_end(e, device[0], gid_index[0]);
+	open_end(e, self->on.name[0], self->on.gid_index[0]);
 	init.send_cq = init.recv_cq = e->cq;
 	CHECK((e->qp = ibv_create_qp(e->pd, &init)) && (ah = ibv_create_ah(e->pd, &to)));
 	CHECK(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -88,47 +88,57 @@ static void send_datagram(const union ibv_gid *host)
 	CHECK(next_wc(e->cq, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
-/* A call whose header is at the end of page P and whose rest is in the page behind. */
-static void *call(void *p)
+/* Where a call is made, and the page at whose end its header is. */
+struct call {
+	struct ibv_context *ctx;
+	uint8_t *page;
+};
+
+/* A call whose header is at the end of a page and whose rest is in the page behind. */
+static void *call(void *arg)
 {
-	struct ib_uverbs_cmd_hdr *hdr = (void *)((uint8_t *)p + GUARD_PAGE - sizeof(*hdr));
+	const struct call *c = arg;
+	struct ib_uverbs_cmd_hdr *hdr = (void *)(c->page + GUARD_PAGE - sizeof(*hdr));
 
 	hdr->command = IB_USER_VERBS_CMD_QUERY_PORT;
 	hdr->in_words = (sizeof(*hdr) + sizeof(struct ib_uverbs_query_port)) / 4;
 	hdr->out_words = sizeof(struct ib_uverbs_query_port_resp) / 4;
-	CHECK(write(a.ctx->cmd_fd, hdr, 4 * hdr->in_words) < 0);
+	CHECK(write(c->ctx->cmd_fd, hdr, 4 * hdr->in_words) < 0);
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
 	uint8_t *command = pages(), *payload = pages();
+	struct call late = { .page = command };
 	int command_fd, payload_fd;
 	struct ibv_sge sge = { (uintptr_t)payload, 8, 0 };
 	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
 	struct ibv_async_event event;
 	union ibv_gid host;
 	struct ibv_mr *mr;
+	static struct pair self;
 	pthread_t thread;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc != 4)
 		return 2;
-	device[0] = device[1] = argv[1];
-	gid_index[0] = gid_index[1] = atoi(argv[2]);
+	self.on.name[0] = self.on.name[1] = argv[1];
+	self.on.gid_index[0] = self.on.gid_index[1] = atoi(argv[2]);
 	CHECK(inet_pton(AF_INET6, argv[3], &host) == 1);
-	make_pair();
-	message(&a, &b);
-	message(&b, &a);
-	send_datagram(&host);
-	connect_to(&repeated, &host);
+	make_pair(&self);
+	message(&self.a, &self.b);
+	message(&self.b, &self.a);
+	send_datagram(&self, &host);
+	connect_to(&self, &repeated, &host);
 	CHECK(!post_send(&repeated, 1, 8));
-	connect_to(&waiting, &host);
+	connect_to(&self, &waiting, &host);
 	CHECK((mr = ibv_reg_mr(waiting.pd, payload, GUARD_PAGE, IBV_ACCESS_ON_DEMAND)));
 	sge.lkey = mr->lkey;
 	payload_fd = guard(payload, 1);
 	command_fd = guard(command + GUARD_PAGE, 1);
-	CHECK(!pthread_create(&thread, NULL, call, command));
+	late.ctx = self.a.ctx;
+	CHECK(!pthread_create(&thread, NULL, call, &late));
 	await_touch(command_fd);
 	CHECK(!ibv_post_send(waiting.qp, &wr, &bad));
 	printf("ready\n");
@@ -143,7 +153,7 @@ int main(int argc, char **argv)
 	free_end(&datagrams);
 	free_end(&repeated);
 	free_end(&waiting);
-	free_pair();
+	free_pair(&self);
 	printf("closed\n");
 	return 0;
 }

@@ -189,7 +189,7 @@ static void call(struct flow *f, uint64_t id)
 	}
 }
 
-static void round_of_garbage(uint64_t seed)
+static void round_of_garbage(const struct devices *on, uint64_t seed)
 {
 	uint64_t of_thread = seed ^ 0x5bd1e995;
 	struct flow flows[KINDS];
@@ -198,7 +198,7 @@ static void round_of_garbage(uint64_t seed)
 
 	state = seed;
 	for (i = 0; i < KINDS; i++)
-		make_flow(&flows[i], (enum flow_kind)i, rnd(2), device, gid_index);
+		make_flow(&flows[i], (enum flow_kind)i, rnd(2), on->name, on->gid_index);
 	look_for_rings();
 	spares_indices = rnd(2);
 	CHECK(!pthread_create(&writer, NULL, rewrite, &of_thread));
@@ -249,6 +249,7 @@ static void wait_for_child(pid_t pid, int i, struct end *a, struct end *b)
 int main(int argc, char **argv)
 {
 	unsigned long rewrites = 0;
+	struct devices on;
 	struct end a, b;
 	int rounds, i;
 	uint64_t seed;
@@ -257,17 +258,17 @@ int main(int argc, char **argv)
 		return 2;
 	rounds = atoi(argv[1]);
 	seed = strtoull(argv[2], NULL, 0);
-	device[0] = argv[3];
-	gid_index[0] = atoi(argv[4]);
-	device[1] = argv[argc - 2];
-	gid_index[1] = atoi(argv[argc - 1]);
+	on.name[0] = argv[3];
+	on.gid_index[0] = atoi(argv[4]);
+	on.name[1] = argv[argc - 2];
+	on.gid_index[1] = atoi(argv[argc - 1]);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("seed %llu\n", (unsigned long long)seed);
 	progress = mmap(NULL, sizeof(*progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			-1, 0);
 	CHECK(progress != MAP_FAILED);
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
+	make_end(&a, on.name[0], on.gid_index[0]);
+	make_end(&b, on.name[1], on.gid_index[1]);
 	connect_end(&a, &b);
 	connect_end(&b, &a);
 	CHECK(find_rings(&honest_rings, NULL));
@@ -280,7 +281,7 @@ int main(int argc, char **argv)
 		if (!pid) {
 			/* Nobody waits for ever on a ring that makes no sense. */
 			alarm(getenv("SELFTEST_SLOW") ? 60 * atoi(getenv("SELFTEST_SLOW")) : 60);
-			round_of_garbage((seed + i) * 0x9e3779b97f4a7c15ull + 1);
+			round_of_garbage(&on, (seed + i) * 0x9e3779b97f4a7c15ull + 1);
 		}
 		wait_for_child(pid, i, &a, &b);
 		rewrites += progress->rewrites;

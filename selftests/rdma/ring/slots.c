@@ -234,9 +234,9 @@ static void make_impatient(struct ibv_qp *qp)
 	CHECK(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
 }
 
-static void start(enum flow_kind kind, int shared)
+static void start(const struct devices *on, enum flow_kind kind, int shared)
 {
-	make_flow(&f, kind, shared, device, gid_index);
+	make_flow(&f, kind, shared, on->name, on->gid_index);
 	make_flow_beside(&beside, FLOW_RC, &f);
 	open_rings(&f, &sq, &rq);
 	if (kind == FLOW_XRC)
@@ -320,12 +320,12 @@ static struct {
 	uint32_t ah, old_lkey;
 } foreign;
 
-static void make_foreign(void)
+static void make_foreign(const struct devices *on)
 {
 	struct queue send, receive;
 	struct ibv_mr *old;
 
-	make_flow(&foreign.flow, FLOW_UD, 0, device, gid_index);
+	make_flow(&foreign.flow, FLOW_UD, 0, on->name, on->gid_index);
 	open_rings(&foreign.flow, &send, &receive);
 	foreign.ah = ((struct xroce_send_slot *)send.template)->ud.ah;
 	old = ibv_reg_mr(f.a.pd, f.a.buf, PAIR_SIZE, IBV_ACCESS_LOCAL_WRITE);
@@ -581,13 +581,13 @@ static void send_wrong(const struct wrong *w, uint32_t v)
 	goes_on(3);
 }
 
-static void wrong_sends_of(enum flow_kind kind)
+static void wrong_sends_of(const struct devices *on, enum flow_kind kind)
 {
 	const struct wrong *w;
 	int i;
 
-	start(kind, 0);
-	make_foreign();
+	start(on, kind, 0);
+	make_foreign(on);
 	for (w = wrong_sends; w->name; w++) {
 		if (!(w->kinds & 1 << kind))
 			continue;
@@ -668,12 +668,12 @@ static void receive_wrong(const struct wrong *w, uint32_t v)
 	goes_on(3);
 }
 
-static void wrong_receives_of(enum flow_kind kind, int shared)
+static void wrong_receives_of(const struct devices *on, enum flow_kind kind, int shared)
 {
 	const struct wrong *w;
 	int i;
 
-	start(kind, shared);
+	start(on, kind, shared);
 	for (w = wrong_receives; w->name; w++) {
 		for (i = 0; i < tries(w); i++) {
 			printf("%s %#x\n", w->name, w->values[i]);
@@ -681,7 +681,7 @@ static void wrong_receives_of(enum flow_kind kind, int shared)
 			if (f.srq) {
 				/* It is dead, or holds what is left. */
 				stop();
-				start(kind, shared);
+				start(on, kind, shared);
 			} else {
 				flow_reset(&f);
 			}
@@ -702,11 +702,11 @@ static int indices(void)
 }
 
 /* In SQE: UD's send queue has failed before, and may be no more than that. */
-static void wrong_send_index_of(enum flow_kind kind, int in_sqe)
+static void wrong_send_index_of(const struct devices *on, enum flow_kind kind, int in_sqe)
 {
 	int i;
 
-	start(kind, 0);
+	start(on, kind, 0);
 	for (i = 0; i < indices(); i++) {
 		printf("index %#x\n", wrong_indices[i]);
 		if (in_sqe) {
@@ -735,12 +735,12 @@ static void wrong_send_index_of(enum flow_kind kind, int in_sqe)
  * A message meets the index. No request is known that failed; the completion has number 0. Of an
  * XRC queue there is none.
  */
-static void wrong_receive_index_of(enum flow_kind kind, int shared)
+static void wrong_receive_index_of(const struct devices *on, enum flow_kind kind, int shared)
 {
 	struct ibv_srq_attr attr;
 	int i;
 
-	start(kind, shared);
+	start(on, kind, shared);
 	for (i = 0; i < indices(); i++) {
 		printf("index %#x\n", wrong_indices[i]);
 		store_index(&rq.ring, rq.next + wrong_indices[i]);
@@ -761,7 +761,7 @@ static void wrong_receive_index_of(enum flow_kind kind, int shared)
 			store_index(&rq.ring, rq.next);
 			CHECK(ibv_query_srq(f.srq, &attr));
 			stop();
-			start(kind, shared);
+			start(on, kind, shared);
 		} else {
 			works();
 		}
@@ -769,25 +769,25 @@ static void wrong_receive_index_of(enum flow_kind kind, int shared)
 	stop();
 }
 
-#define CASE(name, call) static void name(void) { call; }
+#define CASE(name, call) static void name(const struct devices *on) { call; }
 
-CASE(rc_sends, wrong_sends_of(FLOW_RC))
-CASE(ud_sends, wrong_sends_of(FLOW_UD))
-CASE(xrc_sends, wrong_sends_of(FLOW_XRC))
-CASE(rc_receives, wrong_receives_of(FLOW_RC, 0))
-CASE(ud_receives, wrong_receives_of(FLOW_UD, 0))
-CASE(srq_receives, wrong_receives_of(FLOW_RC, 1))
-CASE(xrc_receives, wrong_receives_of(FLOW_XRC, 1))
-CASE(rc_send_index, wrong_send_index_of(FLOW_RC, 0))
-CASE(ud_send_index, wrong_send_index_of(FLOW_UD, 0))
-CASE(ud_send_index_in_sqe, wrong_send_index_of(FLOW_UD, 1))
-CASE(xrc_send_index, wrong_send_index_of(FLOW_XRC, 0))
-CASE(rc_receive_index, wrong_receive_index_of(FLOW_RC, 0))
-CASE(ud_receive_index, wrong_receive_index_of(FLOW_UD, 0))
-CASE(srq_index, wrong_receive_index_of(FLOW_RC, 1))
-CASE(xrc_srq_index, wrong_receive_index_of(FLOW_XRC, 1))
+CASE(rc_sends, wrong_sends_of(on, FLOW_RC))
+CASE(ud_sends, wrong_sends_of(on, FLOW_UD))
+CASE(xrc_sends, wrong_sends_of(on, FLOW_XRC))
+CASE(rc_receives, wrong_receives_of(on, FLOW_RC, 0))
+CASE(ud_receives, wrong_receives_of(on, FLOW_UD, 0))
+CASE(srq_receives, wrong_receives_of(on, FLOW_RC, 1))
+CASE(xrc_receives, wrong_receives_of(on, FLOW_XRC, 1))
+CASE(rc_send_index, wrong_send_index_of(on, FLOW_RC, 0))
+CASE(ud_send_index, wrong_send_index_of(on, FLOW_UD, 0))
+CASE(ud_send_index_in_sqe, wrong_send_index_of(on, FLOW_UD, 1))
+CASE(xrc_send_index, wrong_send_index_of(on, FLOW_XRC, 0))
+CASE(rc_receive_index, wrong_receive_index_of(on, FLOW_RC, 0))
+CASE(ud_receive_index, wrong_receive_index_of(on, FLOW_UD, 0))
+CASE(srq_index, wrong_receive_index_of(on, FLOW_RC, 1))
+CASE(xrc_srq_index, wrong_receive_index_of(on, FLOW_XRC, 1))
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "rc-sends", rc_sends },
 	{ "ud-sends", ud_sends },
 	{ "xrc-sends", xrc_sends },
@@ -808,5 +808,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

@@ -14,12 +14,12 @@
 
 static struct senders all;
 
-static void until_gone(void)
+static void until_gone(const struct devices *on)
 {
 	struct ibv_async_event ev;
 	int is_ready = 0;
 
-	senders_make(&all, device, gid_index);
+	senders_make(&all, on->name, on->gid_index);
 	while (!senders_step(&all, UINT32_MAX)) {
 		if (!is_ready && all.fetched > 20 && all.unexpected > 20 &&
 		    all.untagged > 20) {
@@ -35,12 +35,14 @@ static void until_gone(void)
 	printf("closed\n");
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "until-gone", until_gone },
 	{}
 };
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

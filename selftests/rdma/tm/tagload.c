@@ -13,11 +13,11 @@
 
 static struct senders all;
 
-static void many_senders(void)
+static void many_senders(const struct devices *on)
 {
 	double end = deadline(60);
 
-	senders_make(&all, device, gid_index);
+	senders_make(&all, on->name, on->gid_index);
 	while (!senders_done(&all, MESSAGES)) {
 		CHECK(!senders_step(&all, MESSAGES));
 		CHECK(!is_past(end));
@@ -81,7 +81,7 @@ static void taken(struct tm_done d, const struct end *b, uint64_t tag)
 	CHECK(d.tag == tag && !memcmp(b->buf, &tag, 8));
 }
 
-static void long_list(void)
+static void long_list(const struct devices *on)
 {
 	struct tag_queue q;
 	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_DEL };
@@ -90,8 +90,8 @@ static void long_list(void)
 	struct end a, b;
 	uint32_t i, gone = 0;
 
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
+	make_end(&a, on->name[0], on->gid_index[0]);
+	make_end(&b, on->name[1], on->gid_index[1]);
 	tm_make(&q, &b, (struct tag_queue_size) {
 		.tags = LIST, .ops = 8192, .receives = 8, .cqe = 2048 });
 	CHECK(!ibv_destroy_qp(b.qp));
@@ -140,7 +140,7 @@ static void long_list(void)
 	tm_free(&q);
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "long-list", long_list },
 	{ "senders", many_senders },
 	{}
@@ -148,5 +148,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

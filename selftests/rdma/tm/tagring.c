@@ -38,13 +38,13 @@ static struct line honest, hostile;
 static struct ring ops;
 static uint32_t written;
 
-static void make_line_of(struct line *l, uint32_t depth)
+static void make_line_of(const struct devices *on, struct line *l, uint32_t depth)
 {
 	struct ibv_sge sge;
 	int i;
 
-	make_end(&l->a, device[0], gid_index[0]);
-	make_end(&l->b, device[1], gid_index[1]);
+	make_end(&l->a, on->name[0], on->gid_index[0]);
+	make_end(&l->b, on->name[1], on->gid_index[1]);
 	tm_make(&l->q, &l->b, (struct tag_queue_size) {
 		.tags = TAGS, .ops = depth, .receives = RECEIVES, .cqe = 256 });
 	CHECK(!ibv_destroy_qp(l->b.qp));
@@ -58,9 +58,9 @@ static void make_line_of(struct line *l, uint32_t depth)
 		tm_receive(&l->q, 500 + i, sge);
 }
 
-static void make_line(struct line *l)
+static void make_line(const struct devices *on, struct line *l)
 {
-	make_line_of(l, OPS);
+	make_line_of(on, l, OPS);
 }
 
 static void free_line(struct line *l)
@@ -166,12 +166,12 @@ static void goes_on(uint64_t tag)
 	matches(&honest, tag);
 }
 
-static void start(void)
+static void start(const struct devices *on)
 {
 	struct xroce_tm_op_slot op;
 
-	make_line(&honest);
-	make_line(&hostile);
+	make_line(on, &honest);
+	make_line(on, &hostile);
 	find_ops(&hostile.q);
 	op = add_op(3, 33);
 	write_op(&op);
@@ -187,13 +187,13 @@ static void stop(void)
 	free_line(&honest);
 }
 
-static void unknown_operations(void)
+static void unknown_operations(const struct devices *on)
 {
 	struct xroce_tm_op_slot op;
 	uint8_t bad[] = { 3, 4, 0x7f, 0x80, 0xff };
 	unsigned int i;
 
-	start();
+	start(on);
 	for (i = 0; i < sizeof(bad); i++) {
 		op = add_op(4, 44);
 		op.opcode = bad[i];
@@ -206,13 +206,13 @@ static void unknown_operations(void)
 	stop();
 }
 
-static void too_many_elements(void)
+static void too_many_elements(const struct devices *on)
 {
 	struct xroce_tm_op_slot op;
 	uint16_t bad[] = { 5, 6, 255, 256, 65535 };
 	unsigned int i;
 
-	start();
+	start(on);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		op = add_op(4, 44);
 		op.num_sge = bad[i];
@@ -226,14 +226,14 @@ static void too_many_elements(void)
 	stop();
 }
 
-static void handles_of_others(void)
+static void handles_of_others(const struct devices *on)
 {
 	uint32_t next = 1u << XROCE_TM_INDEX_BITS;
 	struct xroce_tm_op_slot op, del = { .opcode = XROCE_TM_DEL };
 	uint32_t bad[] = { TAGS, TAGS + 1, next - 1, UINT32_MAX, next | TAGS };
 	unsigned int i;
 
-	start();
+	start(on);
 	/* The other queue's tag has the same name, and stays. */
 	op = add_op(5, 55);
 	write_op(&op);
@@ -261,13 +261,13 @@ static void handles_of_others(void)
 	stop();
 }
 
-static void wrong_counts(void)
+static void wrong_counts(const struct devices *on)
 {
 	struct xroce_tm_op_slot op;
 	uint32_t bad[] = { 1, 2, 0x7fffffff, 0x80000000 };
 	unsigned int i;
 
-	start();
+	start(on);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		op = (struct xroce_tm_op_slot) {
 			.opcode = XROCE_TM_SYNC, .unexpected_cnt = bad[i] };
@@ -290,7 +290,7 @@ static void wrong_counts(void)
 
 /* An index that the ring cannot have ends the queue: the doorbell says so, and a
  * message finds that out, too. */
-static void index_out_of_range(void)
+static void index_out_of_range(const struct devices *on)
 {
 	uint32_t bad[] = { OPS + 1, 1000, 0x80000000, UINT32_MAX };
 	enum ibv_wc_status status;
@@ -298,9 +298,9 @@ static void index_out_of_range(void)
 	struct tm_done d;
 	unsigned int i;
 
-	make_line(&honest);
+	make_line(on, &honest);
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		make_line(&hostile);
+		make_line(on, &hostile);
 		find_ops(&hostile.q);
 		store_index(&ops, written + bad[i]);
 		if (i % 2) {
@@ -354,17 +354,17 @@ static void was_delivered(int i, const struct tm_done *d)
  * more, and a message that has to wait for that comes again. When there is an end
  * to them, it is delivered.
  */
-static void without_pause(void)
+static void without_pause(const struct devices *on)
 {
 	struct xroce_tm_op_slot sync = { .opcode = XROCE_TM_SYNC };
-	unsigned long before = come_again(device[1]);
+	unsigned long before = come_again(on->name[1]);
 	int i, slot, sent = 0, delivered = 0;
 	double end = deadline(60);
 	pthread_t writer;
 	struct tm_done d;
 
-	make_line(&honest);
-	make_line_of(&hostile, MANY_OPS);
+	make_line(on, &honest);
+	make_line_of(on, &hostile, MANY_OPS);
 	find_ops(&hostile.q);
 	for (i = 0; i < MANY_OPS; i++)
 		memcpy(ops.at + XROCE_RING_HDR_SIZE + i * STRIDE, &sync, sizeof(sync));
@@ -372,7 +372,7 @@ static void without_pause(void)
 	tm_header(hostile.a.buf, IBV_TMH_NO_TAG, 0);
 	while (atomic_load((_Atomic uint32_t *)&ring_hdr(&ops)->user_index) == written)
 		CHECK(!is_past(end));
-	for (i = 0; come_again(device[1]) < before + 3; i++) {
+	for (i = 0; come_again(on->name[1]) < before + 3; i++) {
 		CHECK(!is_past(end));
 		/* If the writer has no CPU meanwhile, none of them has to come again. */
 		for (slot = 0; delivered == sent && slot < RECEIVES; slot++)
@@ -431,7 +431,7 @@ static void *rewrite(void *arg)
 }
 
 /* A child: garbage in a queue of its own, and messages to it. */
-static void garbage(void)
+static void garbage(const struct devices *on)
 {
 	pthread_t writer;
 	int i;
@@ -439,7 +439,7 @@ static void garbage(void)
 	/* The library may stay in a ring that makes no sense. */
 	alarm(30);
 	find_rings(&inherited, NULL);
-	make_line(&hostile);
+	make_line(on, &hostile);
 	find_ops(&hostile.q);
 	CHECK(find_rings(&rings, &inherited));
 	CHECK(!pthread_create(&writer, NULL, rewrite, NULL));
@@ -457,20 +457,20 @@ static void garbage(void)
 	_exit(0);
 }
 
-static void rewritten(void)
+static void rewritten(const struct devices *on)
 {
 	int rounds = on_debug_kernel() ? 5 : 20;
 	int i, status;
 	pid_t pid;
 
-	make_line(&honest);
+	make_line(on, &honest);
 	for (i = 0; i < rounds; i++) {
 		state = i + 1;
 		fflush(stdout);
 		pid = fork();
 		CHECK(pid >= 0);
 		if (!pid)
-			garbage();
+			garbage(on);
 		do {
 			goes_on(i);
 		} while (!waitpid(pid, &status, WNOHANG));
@@ -480,7 +480,7 @@ static void rewritten(void)
 	free_line(&honest);
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "unknown-operations", unknown_operations },
 	{ "too-many-elements", too_many_elements },
 	{ "foreign-handles", handles_of_others },
@@ -493,5 +493,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

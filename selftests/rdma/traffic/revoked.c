@@ -31,7 +31,7 @@ struct traffic {
 	enum ibv_mw_type window;
 	/* What a is told of the first request that fails. */
 	enum ibv_wc_status error;
-	void (*take)(void);
+	void (*take)(struct pair *self);
 };
 
 static const struct traffic *traffic;
@@ -53,7 +53,7 @@ static uint8_t *place(uint64_t id)
 	return traffic->opcode == IBV_WR_RDMA_READ ? from + id % WINDOW * LENGTH : from;
 }
 
-static void request(uint64_t id)
+static void request(struct pair *self, uint64_t id)
 {
 	struct ibv_sge sge = { (uintptr_t)place(id), length(), own_key };
 	struct ibv_send_wr *bad, wr = {
@@ -73,9 +73,9 @@ static void request(uint64_t id)
 			.wr_id = id, .sg_list = &into, .num_sge = 1,
 		};
 
-		CHECK(!ibv_post_recv(b.qp, &recv, &bad_recv));
+		CHECK(!ibv_post_recv(self->b.qp, &recv, &bad_recv));
 	}
-	CHECK(!ibv_post_send(a.qp, &wr, &bad));
+	CHECK(!ibv_post_send(self->a.qp, &wr, &bad));
 }
 
 static int all_are(const uint8_t *p, uint8_t value, size_t n)
@@ -84,7 +84,7 @@ static int all_are(const uint8_t *p, uint8_t value, size_t n)
 }
 
 /* The receive of request ID, which had STATUS. */
-static void received(uint64_t id, enum ibv_wc_status status)
+static void received(struct pair *self, uint64_t id, enum ibv_wc_status status)
 {
 	enum ibv_wc_status want = IBV_WC_WR_FLUSH_ERR;
 	struct ibv_wc wc;
@@ -93,23 +93,24 @@ static void received(uint64_t id, enum ibv_wc_status status)
 		want = IBV_WC_SUCCESS;
 	else if (status == traffic->error)
 		want = IBV_WC_LOC_PROT_ERR;
-	CHECK(next_wc(b.cq, &wc) == 1);
+	CHECK(next_wc(self->b.cq, &wc) == 1);
 	CHECK(wc.wr_id == id && wc.status == want);
 }
 
 /* Requests, WINDOW at a time, until one fails. */
 static void *go_on(void *arg)
 {
+	struct pair *self = arg;
 	uint64_t posted = 0, completed = 0;
 	int has_failed = 0;
 	struct ibv_wc wc;
 
 	while (!has_failed || completed < posted) {
 		if (!has_failed && posted - completed < WINDOW) {
-			request(posted++);
+			request(self, posted++);
 			continue;
 		}
-		CHECK(next_wc(a.cq, &wc) == 1);
+		CHECK(next_wc(self->a.cq, &wc) == 1);
 		CHECK(wc.wr_id == completed);
 		if (wc.status == IBV_WC_SUCCESS) {
 			CHECK(!has_failed);
@@ -121,27 +122,28 @@ static void *go_on(void *arg)
 			has_failed = 1;
 		}
 		if (traffic->opcode == IBV_WR_SEND)
-			received(completed, wc.status);
+			received(self, completed, wc.status);
 		completed++;
 	}
 	return arg;
 }
 
-static void prepare(void)
+static void prepare(struct pair *self)
 {
 	memset(from, BEFORE, WINDOW * LENGTH);
 	memset(to, BEFORE, LENGTH);
-	make_pair();
-	CHECK((source = ibv_reg_mr(a.pd, from, WINDOW * LENGTH, IBV_ACCESS_LOCAL_WRITE)));
-	CHECK((target = ibv_reg_mr(b.pd, to, LENGTH, ALL | traffic->access)));
+	make_pair(self);
+	CHECK((source = ibv_reg_mr(self->a.pd, from, WINDOW * LENGTH, IBV_ACCESS_LOCAL_WRITE)));
+	CHECK((target = ibv_reg_mr(self->b.pd, to, LENGTH, ALL | traffic->access)));
 	own_key = source->lkey;
 	local_key = target->lkey;
 	rkey = target->rkey;
 	if (!traffic->window)
 		return;
-	CHECK((mw = ibv_alloc_mw(b.pd, traffic->window)));
+	CHECK((mw = ibv_alloc_mw(self->b.pd, traffic->window)));
 	if (traffic->window == IBV_MW_TYPE_1) {
-		CHECK(bind1(mw, target, to, LENGTH, IBV_ACCESS_REMOTE_WRITE) == IBV_WC_SUCCESS);
+		CHECK(bind1(self, mw, target, to, LENGTH,
+			    IBV_ACCESS_REMOTE_WRITE) == IBV_WC_SUCCESS);
 	} else {
 		struct ibv_send_wr *bad, wr = {
 			.opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
@@ -149,14 +151,14 @@ static void prepare(void)
 				     { target, (uintptr_t)to, LENGTH, IBV_ACCESS_REMOTE_WRITE } },
 		};
 
-		CHECK(!ibv_post_send(b.qp, &wr, &bad));
-		CHECK(status(b.cq) == IBV_WC_SUCCESS);
+		CHECK(!ibv_post_send(self->b.qp, &wr, &bad));
+		CHECK(status(self->b.cq) == IBV_WC_SUCCESS);
 		mw->rkey = wr.bind_mw.rkey;
 	}
 	rkey = mw->rkey;
 }
 
-static void clean_up(void)
+static void clean_up(struct pair *self)
 {
 	if (mw)
 		CHECK(!ibv_dealloc_mw(mw));
@@ -164,51 +166,51 @@ static void clean_up(void)
 	CHECK(!target || !ibv_dereg_mr(target));
 	source = target = NULL;
 	mw = NULL;
-	free_pair();
+	free_pair(self);
 }
 
-static void take_target(void)
+static void take_target(struct pair *self)
 {
 	CHECK(!ibv_dereg_mr(target));
 	target = NULL;
 }
 
-static void take_source(void)
+static void take_source(struct pair *self)
 {
 	CHECK(!ibv_dereg_mr(source));
 	source = NULL;
 }
 
-static void take_window(void)
+static void take_window(struct pair *self)
 {
 	CHECK(!ibv_dealloc_mw(mw));
 	mw = NULL;
 }
 
-static void invalidate_window(void)
+static void invalidate_window(struct pair *self)
 {
 	struct ibv_send_wr *bad, wr = {
 		.opcode = IBV_WR_LOCAL_INV, .send_flags = IBV_SEND_SIGNALED,
 		.invalidate_rkey = mw->rkey,
 	};
 
-	CHECK(!ibv_post_send(b.qp, &wr, &bad));
-	CHECK(status(b.cq) == IBV_WC_SUCCESS);
+	CHECK(!ibv_post_send(self->b.qp, &wr, &bad));
+	CHECK(status(self->b.cq) == IBV_WC_SUCCESS);
 }
 
-static void withdraw(void)
+static void withdraw(struct pair *self)
 {
 	CHECK(!ibv_rereg_mr(target, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
 }
 
-static void protect(void)
+static void protect(struct pair *self)
 {
 	CHECK(!mprotect(to, LENGTH, PROT_READ));
 }
 
 /* The memory is taken away after ever more requests. */
-static void under(const struct traffic *of)
+static void under(struct pair *self, const struct traffic *of)
 {
 	const int overwrites = of->opcode != IBV_WR_ATOMIC_FETCH_AND_ADD && of->take != protect;
 	const size_t size = of->own ? WINDOW * LENGTH : LENGTH;
@@ -226,13 +228,13 @@ static void under(const struct traffic *of)
 	CHECK(from && to != MAP_FAILED && last);
 	memory = of->own ? from : to;
 	for (round = 0; round < rounds; round++) {
-		prepare();
+		prepare(self);
 		memcpy(&sum, to, 8);
 		done = 0;
-		CHECK(!pthread_create(&thread, NULL, go_on, NULL));
+		CHECK(!pthread_create(&thread, NULL, go_on, self));
 		while (__atomic_load_n(&done, __ATOMIC_SEQ_CST) < 3 * round)
 			usleep(10);
-		of->take();
+		of->take(self);
 		/* Nothing is written to it any more, and nothing new is read. */
 		if (overwrites) {
 			memset(memory, AFTER, size);
@@ -251,18 +253,18 @@ static void under(const struct traffic *of)
 		}
 		if (of->own) {
 			/* Whatever b got, it was not new; and b is none the worse. */
-			CHECK(state_of(b.qp) == IBV_QPS_RTS);
+			CHECK(state_of(self->b.qp) == IBV_QPS_RTS);
 			CHECK(of->opcode == IBV_WR_RDMA_READ || all_are(to, BEFORE, LENGTH));
 		} else {
-			gets_to(b.qp, IBV_QPS_ERR);
+			gets_to(self->b.qp, IBV_QPS_ERR);
 			if (of->opcode != IBV_WR_SEND) {
-				CHECK(next_event(b.ctx, IBV_EVENT_QP_ACCESS_ERR, &ev));
-				CHECK(ev.element.qp == b.qp);
+				CHECK(next_event(self->b.ctx, IBV_EVENT_QP_ACCESS_ERR, &ev));
+				CHECK(ev.element.qp == self->b.qp);
 			}
 		}
 		if (of->take == protect)
 			CHECK(!mprotect(to, LENGTH, PROT_READ | PROT_WRITE));
-		clean_up();
+		clean_up(self);
 	}
 	free(from);
 	CHECK(!munmap(to, LENGTH));
@@ -270,11 +272,11 @@ static void under(const struct traffic *of)
 }
 
 #define UNDER(name, ...)							\
-	static void name(void)							\
+	static void name(struct pair *self)					\
 	{									\
 		static const struct traffic t = { __VA_ARGS__ };		\
 										\
-		under(&t);							\
+		under(self, &t);						\
 	}
 
 #define REMOTE_ACCESS .error = IBV_WC_REM_ACCESS_ERR
@@ -294,7 +296,7 @@ UNDER(window1, .opcode = IBV_WR_RDMA_WRITE, REMOTE_ACCESS, .access = IBV_ACCESS_
 UNDER(window2, .opcode = IBV_WR_RDMA_WRITE, REMOTE_ACCESS, .access = IBV_ACCESS_MW_BIND,
       .window = IBV_MW_TYPE_2, .take = invalidate_window)
 
-static const struct check_case cases[] = {
+static const CASES(struct pair) cases[] = {
 	{ "writes", writes },
 	{ "reads", reads },
 	{ "atomics", atomics },
@@ -310,5 +312,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct pair self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

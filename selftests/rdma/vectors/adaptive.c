@@ -17,53 +17,54 @@
 /* Completions of a crowd. */
 #define CROWD 32
 
-static void set_adaptive(const char *how)
+static void set_adaptive(struct vectors *self, const char *how)
 {
 	char command[128];
 
-	snprintf(command, sizeof(command), "rdma dev set %s adaptive-moderation %s", device[0], how);
+	snprintf(command, sizeof(command), "rdma dev set %s adaptive-moderation %s",
+		 self->on.name[0], how);
 	CHECK(!system(command));
 }
 
 /* What is shown of the queue of ENTRIES: the number after NAME, -1 if there is none. */
-static int shown(const char *name)
+static int shown(struct vectors *self, const char *name)
 {
 	char command[256];
 
 	snprintf(command, sizeof(command),
 		 "rdma -dd res show cq dev %s | grep -A1 ' cqe %d .* pid %d ' |"
 		 " sed -n 's/.* drv_%s \\([0-9]*\\) .*/\\1/p' | grep . || echo -1",
-		 device[0], ENTRIES, getpid(), name);
+		 self->on.name[0], ENTRIES, getpid(), name);
 	return count(command);
 }
 
-static int shown_as(const char *how)
+static int shown_as(struct vectors *self, const char *how)
 {
 	char command[256];
 
 	snprintf(command, sizeof(command),
 		 "rdma res show cq dev %s | grep ' cqe %d .* pid %d ' |"
-		 " grep -c 'adaptive-moderation %s '", device[0], ENTRIES, getpid(), how);
+		 " grep -c 'adaptive-moderation %s '", self->on.name[0], ENTRIES, getpid(), how);
 	return count(command) == 1;
 }
 
 /* N events, of that many completions each. */
-static void load(struct ibv_cq *cq, struct end e[2], int n, int completions)
+static void load(struct vectors *self, struct ibv_cq *cq, struct end e[2], int n, int completions)
 {
 	while (n--) {
 		CHECK(!ibv_req_notify_cq(cq, 0));
 		writes(e, completions);
-		CHECK(event_of(channel) == cq);
+		CHECK(event_of(self->channel) == cq);
 		drain(cq, completions);
 	}
 }
 
-static struct ibv_cq *begin(struct end e[2])
+static struct ibv_cq *begin(struct vectors *self, struct end e[2])
 {
-	struct ibv_cq *cq = new_cq(ENTRIES, channel, 0);
+	struct ibv_cq *cq = new_cq(self, ENTRIES, self->channel, 0);
 
 	CHECK(cq->cqe == ENTRIES);
-	new_pair(e, cq, cq);
+	new_pair(self, e, cq, cq);
 	return cq;
 }
 
@@ -77,95 +78,95 @@ static void end(struct ibv_cq *cq, struct end e[2])
  * One completion for an event at first, then a crowd, until that shows or can be seen
  * not to.
  */
-static int grow(struct ibv_cq *cq, struct end e[2])
+static int grow(struct vectors *self, struct ibv_cq *cq, struct end e[2])
 {
 	int i, level = 0;
 
-	load(cq, e, 2 * PERIOD + 2, 1);
+	load(self, cq, e, 2 * PERIOD + 2, 1);
 	for (i = 0; i < 10 && !level; i++) {
-		load(cq, e, 2 * PERIOD, CROWD);
-		level = shown("level");
+		load(self, cq, e, 2 * PERIOD, CROWD);
+		level = shown(self, "level");
 	}
 	return level;
 }
 
-static void follows_load(void)
+static void follows_load(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 
-	setup();
-	set_adaptive("on");
-	cq = begin(e);
-	CHECK(shown("level") == 0 && shown("cq_count") == 0 && shown_as("on"));
-	CHECK(grow(cq, e) > 0);
-	CHECK(shown("cq_count") >= 4 && shown("cq_period") >= 1);
+	setup(self);
+	set_adaptive(self, "on");
+	cq = begin(self, e);
+	CHECK(shown(self, "level") == 0 && shown(self, "cq_count") == 0 && shown_as(self, "on"));
+	CHECK(grow(self, cq, e) > 0);
+	CHECK(shown(self, "cq_count") >= 4 && shown(self, "cq_period") >= 1);
 	/* An event for each arm, whatever the level. */
-	load(cq, e, PERIOD, 1);
+	load(self, cq, e, PERIOD, 1);
 	end(cq, e);
 }
 
 /* A queue keeps what it was made with. */
-static void off(void)
+static void off(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 
-	setup();
-	set_adaptive("off");
-	cq = begin(e);
-	CHECK(shown_as("off"));
-	set_adaptive("on");
-	CHECK(grow(cq, e) == -1);
-	CHECK(shown("cq_count") == 0 && shown_as("off"));
+	setup(self);
+	set_adaptive(self, "off");
+	cq = begin(self, e);
+	CHECK(shown_as(self, "off"));
+	set_adaptive(self, "on");
+	CHECK(grow(self, cq, e) == -1);
+	CHECK(shown(self, "cq_count") == 0 && shown_as(self, "off"));
 	end(cq, e);
-	cq = begin(e);
-	set_adaptive("off");
-	CHECK(grow(cq, e) > 0 && shown_as("on"));
+	cq = begin(self, e);
+	set_adaptive(self, "off");
+	CHECK(grow(self, cq, e) > 0 && shown_as(self, "on"));
 	end(cq, e);
 }
 
-static void ended(void)
+static void ended(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 
-	setup();
-	set_adaptive("on");
-	cq = begin(e);
+	setup(self);
+	set_adaptive(self, "on");
+	cq = begin(self, e);
 	/* What is refused ends nothing. */
 	CHECK(moderate(cq, 65535, 1) == EINVAL);
-	CHECK(shown_as("on") && grow(cq, e) > 0);
+	CHECK(shown_as(self, "on") && grow(self, cq, e) > 0);
 	CHECK(!moderate(cq, 5, 77));
-	CHECK(shown("level") == -1 && shown_as("off"));
-	CHECK(grow(cq, e) == -1);
-	CHECK(shown("cq_count") == 5 && shown("cq_period") == 77);
+	CHECK(shown(self, "level") == -1 && shown_as(self, "off"));
+	CHECK(grow(self, cq, e) == -1);
+	CHECK(shown(self, "cq_count") == 5 && shown(self, "cq_period") == 77);
 	/* It is no way to begin, either. */
 	CHECK(!moderate(cq, 0, 0));
-	CHECK(grow(cq, e) == -1 && shown("cq_count") == 0);
+	CHECK(grow(self, cq, e) == -1 && shown(self, "cq_count") == 0);
 	end(cq, e);
 }
 
 /* Also right after the load has changed, when another level is asked for. */
-static void destroyed(void)
+static void destroyed(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 	int i;
 
-	setup();
-	set_adaptive("on");
+	setup(self);
+	set_adaptive(self, "on");
 	for (i = 0; i < 20; i++) {
-		cq = begin(e);
-		load(cq, e, 2 * PERIOD + 1, 1);
-		load(cq, e, PERIOD - 2 + i % 4, CROWD);
+		cq = begin(self, e);
+		load(self, cq, e, 2 * PERIOD + 1, 1);
+		load(self, cq, e, PERIOD - 2 + i % 4, CROWD);
 		CHECK(i % 2 || !moderate(cq, 0, 0));
 		end(cq, e);
 	}
 }
 
 /* As above, with the process that has the queues. */
-static void killed(void)
+static void killed(struct vectors *self)
 {
 	int i, status;
 
@@ -177,11 +178,11 @@ static void killed(void)
 			struct end e[2];
 			struct ibv_cq *cq;
 
-			setup();
-			set_adaptive("on");
-			cq = begin(e);
-			load(cq, e, 2 * PERIOD + 1, 1);
-			load(cq, e, PERIOD - 2 + i % 4, CROWD);
+			setup(self);
+			set_adaptive(self, "on");
+			cq = begin(self, e);
+			load(self, cq, e, 2 * PERIOD + 1, 1);
+			load(self, cq, e, PERIOD - 2 + i % 4, CROWD);
 			CHECK(!ibv_req_notify_cq(cq, 0));
 			writes(e, CROWD);
 			raise(SIGKILL);
@@ -191,7 +192,7 @@ static void killed(void)
 	}
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct vectors) cases[] = {
 	{ "adaptive moderation follows the load", follows_load },
 	{ "adaptive moderation is off", off },
 	{ "adaptive moderation ends with values of one's own", ended },
@@ -200,12 +201,14 @@ static const struct check_case cases[] = {
 	{ NULL, NULL }
 };
 
-static void back(void)
+static void back(struct vectors *self)
 {
-	set_adaptive("off");
+	set_adaptive(self, "off");
 }
 
 int main(int argc, char **argv)
 {
-	return main_around(cases, NULL, back, argc, argv);
+	static struct vectors self;
+
+	return RUN_CASES_AROUND(&self, cases, (void), back, argc, argv);
 }

@@ -10,48 +10,48 @@
 
 #include "vectors.h"
 
-static void arm_is_for_the_next(void)
+static void arm_is_for_the_next(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 
-	setup();
-	cq = new_cq(64, channel, 0);
-	new_pair(e, cq, cq);
+	setup(self);
+	cq = new_cq(self, 64, self->channel, 0);
+	new_pair(self, e, cq, cq);
 	/* Not armed. */
 	writes(e, 3);
 	drain(cq, 3);
-	CHECK(fence(0, cq) == 0);
+	CHECK(fence(self, 0, cq) == 0);
 	/* What is there already raises nothing. */
-	message(e, 0);
+	complete_receive(self, e, 0);
 	CHECK(!ibv_req_notify_cq(cq, 0));
-	CHECK(fence(0, cq) == 0);
-	message(e, 0);
-	CHECK(fence(0, cq) == 1);
+	CHECK(fence(self, 0, cq) == 0);
+	complete_receive(self, e, 0);
+	CHECK(fence(self, 0, cq) == 1);
 	/* One event for one arm. */
-	message(e, 0);
-	CHECK(fence(0, cq) == 0);
+	complete_receive(self, e, 0);
+	CHECK(fence(self, 0, cq) == 0);
 	drain(cq, 3);
 	/* Several arms are one. */
 	CHECK(!ibv_req_notify_cq(cq, 0) && !ibv_req_notify_cq(cq, 0) &&
 	      !ibv_req_notify_cq(cq, 1));
-	message(e, 0);
-	message(e, 0);
-	CHECK(fence(0, cq) == 1);
+	complete_receive(self, e, 0);
+	complete_receive(self, e, 0);
+	CHECK(fence(self, 0, cq) == 1);
 	drain(cq, 2);
 	/* Each arm that was used gives one event, though nobody takes them yet. */
 	CHECK(!ibv_req_notify_cq(cq, 0));
-	message(e, 0);
+	complete_receive(self, e, 0);
 	CHECK(!ibv_req_notify_cq(cq, 0));
-	message(e, 0);
+	complete_receive(self, e, 0);
 	CHECK(!ibv_req_notify_cq(cq, 0));
-	message(e, 0);
+	complete_receive(self, e, 0);
 	/* The vector takes its queues in turn, so one fence may overtake some. */
-	CHECK(fence(0, cq) + fence(0, cq) + fence(0, cq) == 3);
+	CHECK(fence(self, 0, cq) + fence(self, 0, cq) + fence(self, 0, cq) == 3);
 	drain(cq, 3);
 }
 
-static void solicited(void)
+static void solicited(struct vectors *self)
 {
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 	struct ibv_recv_wr wr = { 0 }, *bad;
@@ -60,37 +60,37 @@ static void solicited(void)
 	struct end e[2];
 	int v;
 
-	setup();
-	v = ctx->num_comp_vectors - 1;
-	cq = new_cq(64, channel, v);
-	new_pair(e, cq, cq);
+	setup(self);
+	v = self->ctx->num_comp_vectors - 1;
+	cq = new_cq(self, 64, self->channel, v);
+	new_pair(self, e, cq, cq);
 	CHECK(!ibv_req_notify_cq(cq, 1));
-	message(e, 0);
-	message(e, 0);
-	CHECK(fence(v, cq) == 0);
-	message(e, 1);
-	message(e, 1);
-	CHECK(fence(v, cq) == 1);
+	complete_receive(self, e, 0);
+	complete_receive(self, e, 0);
+	CHECK(fence(self, v, cq) == 0);
+	complete_receive(self, e, 1);
+	complete_receive(self, e, 1);
+	CHECK(fence(self, v, cq) == 1);
 	/* The stronger arm replaces the weaker one. */
 	CHECK(!ibv_req_notify_cq(cq, 1) && !ibv_req_notify_cq(cq, 0));
-	message(e, 0);
-	CHECK(fence(v, cq) == 1);
+	complete_receive(self, e, 0);
+	CHECK(fence(self, v, cq) == 1);
 	/* And not the reverse. */
 	CHECK(!ibv_req_notify_cq(cq, 0) && !ibv_req_notify_cq(cq, 1));
-	message(e, 0);
-	CHECK(fence(v, cq) == 1);
+	complete_receive(self, e, 0);
+	CHECK(fence(self, v, cq) == 1);
 	drain(cq, 6);
 	/* What failed is solicited. */
 	CHECK(!ibv_post_recv(e[0].qp, &wr, &bad) && !ibv_post_recv(e[0].qp, &wr, &bad));
 	CHECK(!ibv_req_notify_cq(cq, 1));
 	CHECK(!ibv_modify_qp(e[0].qp, &err, IBV_QP_STATE));
-	CHECK(event_of(channel) == cq);
+	CHECK(event_of(self->channel) == cq);
 	CHECK(next_wc(cq, &wc) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR);
 	CHECK(next_wc(cq, &wc) == 1 && wc.status == IBV_WC_WR_FLUSH_ERR);
-	CHECK(fence(v, cq) == 0);
+	CHECK(fence(self, v, cq) == 0);
 }
 
-static void overflow(void)
+static void overflow(struct vectors *self)
 {
 	struct ibv_async_event ev;
 	struct ibv_cq *cq;
@@ -98,18 +98,18 @@ static void overflow(void)
 	struct end e[2];
 	int i;
 
-	setup();
+	setup(self);
 	for (i = 0; i < 2; i++) {
-		cq = new_cq(4, channel, 0);
-		new_pair(e, cq, cq);
+		cq = new_cq(self, 4, self->channel, 0);
+		new_pair(self, e, cq, cq);
 		writes(e, 4);
 		/* The four are there when a fifth completes. */
 		if (i)
 			CHECK(!ibv_req_notify_cq(cq, 1));
 		writes(e, 8);
-		CHECK(next_event(ctx, IBV_EVENT_CQ_ERR, &ev) && ev.element.cq == cq);
+		CHECK(next_event(self->ctx, IBV_EVENT_CQ_ERR, &ev) && ev.element.cq == cq);
 		/* An event only if it was armed, and then one. */
-		CHECK(fence(0, cq) == i);
+		CHECK(fence(self, 0, cq) == i);
 		while (ibv_poll_cq(cq, 1, &wc) > 0)
 			;
 		end_pair(e);
@@ -123,6 +123,7 @@ static void overflow(void)
 #define UNARMED 20
 
 struct hammer {
+	const struct devices *on;
 	struct end e[2];
 	struct ibv_cq *cq;
 	int total, posted, done, stop;
@@ -165,7 +166,7 @@ static void *hammer_move(void *arg)
 	unsigned long count[MAX_CPUS];
 	int cpus = sysconf(_SC_NPROCESSORS_ONLN), i, irq;
 
-	CHECK((irq = interrupts(0, count)) > 0);
+	CHECK((irq = interrupts(h->on, 0, count)) > 0);
 	for (i = 0; !__atomic_load_n(&h->stop, __ATOMIC_ACQUIRE); i++) {
 		CHECK(set_affinity(irq, i % cpus));
 		usleep(1000);
@@ -218,7 +219,7 @@ static void hammer_take(struct hammer *h)
 
 /* The event of the last arm was taken: without another there is none, whatever the
  * others do and however many completions come. */
-static void hammer_unarmed(struct hammer *h)
+static void hammer_unarmed(struct vectors *self, struct hammer *h)
 {
 	double end = deadline(20);
 
@@ -230,20 +231,20 @@ static void hammer_unarmed(struct hammer *h)
 	}
 	writes(h->e, 3);
 	drain(h->cq, 3);
-	CHECK(fence(0, h->cq) == 0);
+	CHECK(fence(self, 0, h->cq) == 0);
 	__atomic_store_n(&h->hold, 0, __ATOMIC_RELEASE);
 }
 
 /* Arm, look once more, sleep: N times while others do what they can. */
-static void hammer_with(void *(*other)(void *), int total)
+static void hammer_with(struct vectors *self, void *(*other)(void *), int total)
 {
-	struct hammer h = { .total = total };
+	struct hammer h = { .on = &self->on, .total = total };
 	pthread_t poster, second;
 	int events = 0;
 
-	setup();
-	h.cq = new_cq(256, channel, 0);
-	new_pair(h.e, h.cq, h.cq);
+	setup(self);
+	h.cq = new_cq(self, 256, self->channel, 0);
+	new_pair(self, h.e, h.cq, h.cq);
 	CHECK(!pthread_create(&poster, NULL, hammer_post, &h));
 	if (other)
 		CHECK(!pthread_create(&second, NULL, other, &h));
@@ -252,9 +253,9 @@ static void hammer_with(void *(*other)(void *), int total)
 		hammer_take(&h);
 		if (h.done == total)
 			break;
-		CHECK(event_of(channel) == h.cq);
+		CHECK(event_of(self->channel) == h.cq);
 		if (++events % UNARMED == 0)
-			hammer_unarmed(&h);
+			hammer_unarmed(self, &h);
 	}
 	__atomic_store_n(&h.stop, 1, __ATOMIC_RELEASE);
 	CHECK(!pthread_join(poster, NULL));
@@ -264,7 +265,7 @@ static void hammer_with(void *(*other)(void *), int total)
 	CHECK(events >= UNARMED);
 	/* One arm is left at most. */
 	end_pair(h.e);
-	CHECK(fence(0, h.cq) <= 1);
+	CHECK(fence(self, 0, h.cq) <= 1);
 	CHECK(!ibv_destroy_cq(h.cq));
 }
 
@@ -273,27 +274,27 @@ static int rounds(void)
 	return getenv("SELFTEST_DEBUG") && *getenv("SELFTEST_DEBUG") ? 300 : 3000;
 }
 
-static void race(void)
+static void race(struct vectors *self)
 {
-	hammer_with(NULL, rounds());
+	hammer_with(self, NULL, rounds());
 }
 
-static void race_with_affinity(void)
+static void race_with_affinity(struct vectors *self)
 {
-	hammer_with(hammer_move, rounds());
+	hammer_with(self, hammer_move, rounds());
 }
 
-static void race_with_resize(void)
+static void race_with_resize(struct vectors *self)
 {
-	hammer_with(hammer_resize, rounds());
+	hammer_with(self, hammer_resize, rounds());
 }
 
-static void race_with_moderation(void)
+static void race_with_moderation(struct vectors *self)
 {
-	hammer_with(hammer_moderate, rounds());
+	hammer_with(self, hammer_moderate, rounds());
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct vectors) cases[] = {
 	{ "an arm is for the next completion", arm_is_for_the_next },
 	{ "solicited and failed completions", solicited },
 	{ "overflow of an armed queue", overflow },
@@ -306,5 +307,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct vectors self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

@@ -16,7 +16,7 @@
 
 #define MANY 24
 
-static void many_of_each(void)
+static void many_of_each(struct vectors *self)
 {
 	struct ibv_comp_channel *ch[3];
 	struct ibv_cq *cq[MANY], *got;
@@ -24,12 +24,12 @@ static void many_of_each(void)
 	int seen[MANY] = { 0 }, ep = epoll_create1(0), i, k, left, err;
 	void *context;
 
-	setup();
+	setup(self);
 	CHECK(ep >= 0);
 	for (k = 0; k < 3; k++) {
 		struct epoll_event ev = { .events = EPOLLIN, .data.u32 = k };
 
-		ch[k] = ibv_create_comp_channel(ctx);
+		ch[k] = ibv_create_comp_channel(self->ctx);
 		CHECK(ch[k]);
 		CHECK(!fcntl(ch[k]->fd, F_SETFL, O_NONBLOCK));
 		CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, ch[k]->fd, &ev));
@@ -37,9 +37,9 @@ static void many_of_each(void)
 		CHECK(ibv_get_cq_event(ch[k], &got, &context) && errno == EAGAIN);
 	}
 	for (i = 0; i < MANY; i++) {
-		cq[i] = new_cq(8, ch[i % 3], i / 3 % ctx->num_comp_vectors);
+		cq[i] = new_cq(self, 8, ch[i % 3], i / 3 % self->ctx->num_comp_vectors);
 		cq[i]->cq_context = (void *)(intptr_t)i;
-		new_pair(e[i], cq[i], cq[i]);
+		new_pair(self, e[i], cq[i], cq[i]);
 		CHECK(!ibv_req_notify_cq(cq[i], 0));
 	}
 	for (i = 0; i < MANY; i++)
@@ -79,12 +79,12 @@ static int stop_busy, busy_events;
 /* Fills a queue of vector 0 with events, and takes them. */
 static void *keep_busy(void *arg)
 {
-	struct ibv_cq *cq = new_cq(128, busy_channel, 0);
+	struct vectors *self = arg;
+	struct ibv_cq *cq = new_cq(self, 128, busy_channel, 0);
 	struct end e[2];
 	int i;
 
-	(void)arg;
-	new_pair(e, cq, cq);
+	new_pair(self, e, cq, cq);
 	while (!__atomic_load_n(&stop_busy, __ATOMIC_ACQUIRE)) {
 		/* Each arm that was used is an event. */
 		for (i = 0; i < PILE; i++) {
@@ -102,23 +102,23 @@ static void *keep_busy(void *arg)
 }
 
 /* A queue gets its events beside one of the same vector that always has some. */
-static void busy_neighbour(void)
+static void busy_neighbour(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 	pthread_t t;
 	int i;
 
-	setup();
-	busy_channel = ibv_create_comp_channel(ctx);
+	setup(self);
+	busy_channel = ibv_create_comp_channel(self->ctx);
 	CHECK(busy_channel);
-	cq = new_cq(16, channel, 0);
-	new_pair(e, cq, cq);
-	CHECK(!pthread_create(&t, NULL, keep_busy, NULL));
+	cq = new_cq(self, 16, self->channel, 0);
+	new_pair(self, e, cq, cq);
+	CHECK(!pthread_create(&t, NULL, keep_busy, self));
 	for (i = 0; i < 20 || !__atomic_load_n(&busy_events, __ATOMIC_ACQUIRE); i++) {
 		CHECK(!ibv_req_notify_cq(cq, 0));
 		writes(e, 1);
-		CHECK(event_of(channel) == cq);
+		CHECK(event_of(self->channel) == cq);
 		drain(cq, 1);
 	}
 	__atomic_store_n(&stop_busy, 1, __ATOMIC_RELEASE);
@@ -133,15 +133,16 @@ static int taken, wanted;
 
 static void *take_events(void *arg)
 {
-	(void)arg;
+	struct vectors *self = arg;
+
 	while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < wanted) {
-		struct pollfd p = { .fd = channel->fd, .events = POLLIN };
+		struct pollfd p = { .fd = self->channel->fd, .events = POLLIN };
 		struct ibv_cq *cq;
 		void *context;
 
 		if (poll(&p, 1, 10) != 1)
 			continue;
-		if (ibv_get_cq_event(channel, &cq, &context)) {
+		if (ibv_get_cq_event(self->channel, &cq, &context)) {
 			int err = errno;
 
 			CHECK(err == EAGAIN);
@@ -154,32 +155,32 @@ static void *take_events(void *arg)
 }
 
 /* Threads share a channel: each event goes to one of them. */
-static void shared_channel(void)
+static void shared_channel(struct vectors *self)
 {
 	struct ibv_cq *cq[4];
 	struct end e[4][2];
 	pthread_t t[3];
 	int i, k;
 
-	setup();
-	CHECK(!fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	setup(self);
+	CHECK(!fcntl(self->channel->fd, F_SETFL, O_NONBLOCK));
 	wanted = 4 * 25;
 	for (i = 0; i < 4; i++) {
-		cq[i] = new_cq(64, channel, i % ctx->num_comp_vectors);
-		new_pair(e[i], cq[i], cq[i]);
+		cq[i] = new_cq(self, 64, self->channel, i % self->ctx->num_comp_vectors);
+		new_pair(self, e[i], cq[i], cq[i]);
 	}
 	for (i = 0; i < 3; i++)
-		CHECK(!pthread_create(&t[i], NULL, take_events, NULL));
+		CHECK(!pthread_create(&t[i], NULL, take_events, self));
 	for (k = 0; k < 25; k++)
 		for (i = 0; i < 4; i++) {
 			CHECK(!ibv_req_notify_cq(cq[i], 0));
-			message(e[i], 0);
+			complete_receive(self, e[i], 0);
 		}
 	for (i = 0; i < 3; i++)
 		CHECK(!pthread_join(t[i], NULL));
 	CHECK(taken == wanted);
-	for (i = 0; i < ctx->num_comp_vectors; i++)
-		CHECK(fence(i, NULL) == 0);
+	for (i = 0; i < self->ctx->num_comp_vectors; i++)
+		CHECK(fence(self, i, NULL) == 0);
 }
 
 static int destroyed;
@@ -192,20 +193,20 @@ static void *destroy_it(void *cq)
 }
 
 /* A CQ with an event that was taken waits until that is acknowledged. */
-static void destroy_waits(void)
+static void destroy_waits(struct vectors *self)
 {
 	struct ibv_cq *cq, *got;
 	struct end e[2];
 	pthread_t t;
 	void *context;
 
-	setup();
-	cq = new_cq(16, channel, 0);
-	new_pair(e, cq, cq);
+	setup(self);
+	cq = new_cq(self, 16, self->channel, 0);
+	new_pair(self, e, cq, cq);
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	writes(e, 1);
-	CHECK(readable(channel->fd, 20));
-	CHECK(!ibv_get_cq_event(channel, &got, &context) && got == cq);
+	CHECK(readable(self->channel->fd, 20));
+	CHECK(!ibv_get_cq_event(self->channel, &got, &context) && got == cq);
 	drain(cq, 1);
 	end_pair(e);
 	CHECK(!pthread_create(&t, NULL, destroy_it, cq));
@@ -217,27 +218,27 @@ static void destroy_waits(void)
 }
 
 /* A CQ goes whose events nobody has taken: they go with it. */
-static void destroy_with_events(void)
+static void destroy_with_events(struct vectors *self)
 {
 	struct ibv_cq *cq;
 	struct end e[2];
 	int i;
 
-	setup();
+	setup(self);
 	for (i = 0; i < 50; i++) {
-		cq = new_cq(16, channel, i % ctx->num_comp_vectors);
-		new_pair(e, cq, cq);
+		cq = new_cq(self, 16, self->channel, i % self->ctx->num_comp_vectors);
+		new_pair(self, e, cq, cq);
 		CHECK(!ibv_req_notify_cq(cq, 0));
 		writes(e, 3);
 		end_pair(e);
 		CHECK(!ibv_destroy_cq(cq));
 	}
-	for (i = 0; i < ctx->num_comp_vectors; i++)
-		CHECK(fence(i, NULL) == 0);
+	for (i = 0; i < self->ctx->num_comp_vectors; i++)
+		CHECK(fence(self, i, NULL) == 0);
 }
 
 /* A child is killed while events of its are queued and under way. */
-static void killed(void)
+static void killed(struct vectors *self)
 {
 	int i, status;
 
@@ -254,10 +255,11 @@ static void killed(void)
 			struct end e[8][2];
 			int k;
 
-			setup();
+			setup(self);
 			for (k = 0; k < 8; k++) {
-				cq[k] = new_cq(4096, channel, k % ctx->num_comp_vectors);
-				new_pair(e[k], cq[k], cq[k]);
+				cq[k] = new_cq(self, 4096, self->channel,
+					       k % self->ctx->num_comp_vectors);
+				new_pair(self, e[k], cq[k], cq[k]);
 			}
 			for (;;) {
 				for (k = 0; k < 8; k++) {
@@ -283,51 +285,59 @@ static void interrupt(int signal)
 	(void)signal;
 }
 
+struct wait {
+	struct vectors *self;
+	int is_over;
+};
+
 /* Waits for an event until a signal comes. */
-static void *wait_for_completion(void *is_over)
+static void *wait_for_completion(void *arg)
 {
+	struct wait *wait = arg;
 	struct ibv_cq *got;
 	void *context;
 
-	CHECK(ibv_get_cq_event(channel, &got, &context) && errno == EINTR);
-	__atomic_store_n((int *)is_over, 1, __ATOMIC_SEQ_CST);
+	CHECK(ibv_get_cq_event(wait->self->channel, &got, &context) && errno == EINTR);
+	__atomic_store_n(&wait->is_over, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
 
-static void *wait_for_async(void *is_over)
+static void *wait_for_async(void *arg)
 {
+	struct wait *wait = arg;
 	struct ibv_async_event ev;
 	int err;
 
 	/* Of the port there may be some. */
-	while (!ibv_get_async_event(ctx, &ev))
+	while (!ibv_get_async_event(wait->self->ctx, &ev))
 		ibv_ack_async_event(&ev);
 	err = errno;
 	CHECK(err == EINTR);
-	__atomic_store_n((int *)is_over, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&wait->is_over, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
 
 /* A signal ends the wait with EINTR, as read(2) has it, and the next event is not lost. */
-static void interrupted(void)
+static void interrupted(struct vectors *self)
 {
 	void *(*const waits[])(void *) = { wait_for_completion, wait_for_async };
 	struct sigaction catch = { .sa_handler = interrupt };
 	double end_of_wait = deadline(20);
 	struct ibv_cq *cq;
 	struct end e[2];
+	struct wait wait = { .self = self };
 	pthread_t thread;
-	int i, is_over;
+	int i;
 
-	setup();
+	setup(self);
 	CHECK(!sigaction(SIGUSR1, &catch, NULL));
-	cq = new_cq(8, channel, 0);
-	new_pair(e, cq, cq);
+	cq = new_cq(self, 8, self->channel, 0);
+	new_pair(self, e, cq, cq);
 	for (i = 0; i < 2; i++) {
-		is_over = 0;
-		CHECK(!pthread_create(&thread, NULL, waits[i], &is_over));
+		wait.is_over = 0;
+		CHECK(!pthread_create(&thread, NULL, waits[i], &wait));
 		/* A signal that comes before the wait does nothing. */
-		while (!__atomic_load_n(&is_over, __ATOMIC_SEQ_CST)) {
+		while (!__atomic_load_n(&wait.is_over, __ATOMIC_SEQ_CST)) {
 			CHECK(!is_past(end_of_wait));
 			CHECK(!pthread_kill(thread, SIGUSR1));
 			usleep(1000);
@@ -336,13 +346,13 @@ static void interrupted(void)
 	}
 	CHECK(!ibv_req_notify_cq(cq, 0));
 	writes(e, 1);
-	CHECK(event_of(channel) == cq);
+	CHECK(event_of(self->channel) == cq);
 	drain(cq, 1);
 	end_pair(e);
 	CHECK(!ibv_destroy_cq(cq));
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct vectors) cases[] = {
 	{ "many queues, vectors and channels", many_of_each },
 	{ "a busy neighbour", busy_neighbour },
 	{ "threads share a channel", shared_channel },
@@ -355,5 +365,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_cases(cases, argc, argv);
+	static struct vectors self;
+
+	return RUN_CASES(&self, cases, argc, argv);
 }

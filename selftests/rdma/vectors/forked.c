@@ -16,9 +16,8 @@
 #include <sys/wait.h>
 
 #include "armed.h"
+#include "devices.h"
 
-static const char *device;
-static int gid_index;
 
 /* Ends child PID with CODE expected. */
 static void reap(pid_t pid, int code)
@@ -41,13 +40,13 @@ static pid_t child(void)
 }
 
 /* Children come and end in every way while the parent waits for events. */
-static void children_end(void)
+static void children_end(const struct devices *on)
 {
 	struct armed a;
 	int i, status;
 
 	CHECK(!ibv_fork_init());
-	make_armed(&a, device, gid_index, 64, 0);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, 0);
 	for (i = 0; i < 24; i++) {
 		pid_t pid;
 
@@ -78,13 +77,13 @@ static void children_end(void)
 }
 
 /* A child that looks whether there is an event leaves it to the parent. */
-static void child_looks(void)
+static void child_looks(const struct devices *on)
 {
 	struct armed a;
 	pid_t pid;
 
 	CHECK(!ibv_fork_init());
-	make_armed(&a, device, gid_index, 64, 1);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, 1);
 	arm(&a);
 	pid = child();
 	if (!pid)
@@ -99,14 +98,14 @@ static void child_looks(void)
  * The channel's file is one: an event that the child reads is gone. The parent
  * has to acknowledge it, or it could not destroy the queue.
  */
-static void child_takes(void)
+static void child_takes(const struct devices *on)
 {
 	struct ibv_cq *got;
 	struct armed a;
 	void *context;
 	pid_t pid;
 
-	make_armed(&a, device, gid_index, 64, 0);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, 0);
 	CHECK(!fcntl(a.channel->fd, F_SETFL, O_NONBLOCK));
 	arm(&a);
 	complete(&a, 1);
@@ -119,19 +118,19 @@ static void child_takes(void)
 	reap(pid, 7);
 	CHECK(ibv_get_cq_event(a.channel, &got, &context) == -1 && errno == EAGAIN);
 	ibv_ack_cq_events(a.cq, 1);
-	drain(&a, 1);
+	drain_armed(&a, 1);
 	arm(&a);
 	complete(&a, 1);
 	take_event(&a, 1);
 	end_armed(&a);
 }
 
-static void many_events(int vector)
+static void many_events(const struct devices *on, int vector)
 {
 	struct armed a;
 	int i;
 
-	make_armed(&a, device, gid_index, 64, vector);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, vector);
 	for (i = 0; i < 200; i++) {
 		arm(&a);
 		complete(&a, 1);
@@ -141,19 +140,19 @@ static void many_events(int vector)
 }
 
 /* Parent and child with a context each, one opened before and one after. */
-static void both_at_once(void)
+static void both_at_once(const struct devices *on)
 {
 	struct armed a;
 	pid_t pid;
 
 	CHECK(!ibv_fork_init());
-	make_armed(&a, device, gid_index, 64, 0);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, 0);
 	pid = child();
 	if (!pid) {
-		many_events(1);
+		many_events(on, 1);
 		_exit(7);
 	}
-	many_events(0);
+	many_events(on, 0);
 	arm(&a);
 	complete(&a, 1);
 	take_event(&a, 1);
@@ -162,7 +161,7 @@ static void both_at_once(void)
 }
 
 /* Data that the device writes after a fork is the parent's, whatever the child does. */
-static void data_is_the_parents(void)
+static void data_is_the_parents(const struct devices *on)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1,
@@ -176,7 +175,7 @@ static void data_is_the_parents(void)
 	char *buf, c;
 
 	CHECK(!ibv_fork_init() && !pipe(go));
-	make_armed(&a, device, gid_index, 64, 0);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, 0);
 	buf = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(buf != MAP_FAILED);
 	memset(buf, 'o', 2 * page);
@@ -214,7 +213,7 @@ static void data_is_the_parents(void)
 }
 
 /* The parent is killed with events queued; its child keeps its files, and then not. */
-static void parent_is_killed(void)
+static void parent_is_killed(const struct devices *on)
 {
 	int tell[2], go[2], status;
 	pid_t pid;
@@ -225,7 +224,7 @@ static void parent_is_killed(void)
 	if (!pid) {
 		struct armed a;
 
-		make_armed(&a, device, gid_index, 64, 0);
+		make_armed(&a, on->name[0], on->gid_index[0], 64, 0);
 		arm(&a);
 		complete(&a, 4);
 		CHECK(readable(a.channel->fd, 20));
@@ -239,7 +238,8 @@ static void parent_is_killed(void)
 			CHECK(readable(a.channel->fd, 20));
 			CHECK(read(a.channel->fd, &cookie, sizeof(cookie)) == sizeof(cookie));
 			CHECK(fcntl(a.channel->fd, F_SETFL, O_NONBLOCK) == 0);
-			CHECK(read(a.channel->fd, &cookie, sizeof(cookie)) == -1 && errno == EAGAIN);
+			CHECK(read(a.channel->fd, &cookie, sizeof(cookie)) == -1 &&
+			      errno == EAGAIN);
 			CHECK(write(tell[1], "d", 1) == 1);
 			_exit(7);
 		}
@@ -253,10 +253,10 @@ static void parent_is_killed(void)
 	close(go[1]);
 	CHECK(read(tell[0], &c, 1) == 1 && c == 'd');
 	CHECK(read(tell[0], &c, 1) == 0);
-	many_events(0);
+	many_events(on, 0);
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "children end in every way", children_end },
 	{ "a child looks at the channel", child_looks },
 	{ "a child takes an event", child_takes },
@@ -268,5 +268,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return run_device_case(cases, argc, argv, &device, &gid_index);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

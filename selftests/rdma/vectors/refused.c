@@ -10,14 +10,13 @@
 #include <fcntl.h>
 
 #include "armed.h"
+#include "devices.h"
 
-static const char *device;
-static int gid_index;
 static struct armed a;
 
-static void setup(void)
+static void setup(const struct devices *on)
 {
-	make_armed(&a, device, gid_index, 64, 0);
+	make_armed(&a, on->name[0], on->gid_index[0], 64, 0);
 }
 
 /* One event, two completions. */
@@ -41,9 +40,9 @@ static int no_cq(int entries, struct ibv_comp_channel *ch, int vector, int err)
 	return !ibv_create_cq_ex(a.ctx, &ex) && errno == err;
 }
 
-static void vectors(void)
+static void vectors(const struct devices *on)
 {
-	setup();
+	setup(on);
 	arm(&a);
 	CHECK(no_cq(8, a.channel, a.ctx->num_comp_vectors, EINVAL));
 	CHECK(no_cq(8, a.channel, -1, EINVAL));
@@ -52,11 +51,11 @@ static void vectors(void)
 	end_armed(&a);
 }
 
-static void sizes(void)
+static void sizes(const struct devices *on)
 {
 	struct ibv_device_attr attr;
 
-	setup();
+	setup(on);
 	CHECK(!ibv_query_device(a.ctx, &attr));
 	arm(&a);
 	CHECK(no_cq(0, a.channel, 0, EINVAL));
@@ -67,11 +66,11 @@ static void sizes(void)
 }
 
 /* A resize that is refused leaves the arm and the completions. */
-static void resizes(void)
+static void resizes(const struct devices *on)
 {
 	struct ibv_device_attr attr;
 
-	setup();
+	setup(on);
 	CHECK(!ibv_query_device(a.ctx, &attr));
 	complete(&a, 8);
 	arm(&a);
@@ -90,14 +89,14 @@ static void resizes(void)
  * eighth completion, neither before nor when the period is over. Rounds that take a
  * period prove nothing.
  */
-static void moderation(void)
+static void moderation(const struct devices *on)
 {
 	struct ibv_modify_cq_attr m = { .attr_mask = IBV_CQ_ATTR_MODERATE };
 	struct ibv_device_attr_ex attr;
 	int max_count, max_period, round, quick = 0;
 	double start;
 
-	setup();
+	setup(on);
 	CHECK(!ibv_query_device_ex(a.ctx, NULL, &attr));
 	max_count = attr.cq_mod_caps.max_cq_count;
 	max_period = attr.cq_mod_caps.max_cq_period;
@@ -136,15 +135,15 @@ static void moderation(void)
 }
 
 /* Channels of others, closed ones, and files that are none. */
-static void channels(void)
+static void channels(const struct devices *on)
 {
 	struct ibv_context *other;
 	struct ibv_comp_channel *foreign, odd;
 	int fd[2];
 
-	setup();
+	setup(on);
 	arm(&a);
-	other = open_device(device);
+	other = open_device(on->name[0]);
 	foreign = ibv_create_comp_channel(other);
 	CHECK(foreign);
 	CHECK(no_cq(8, foreign, 0, EBADF));
@@ -166,9 +165,9 @@ static void channels(void)
 }
 
 /* What is in use stays, and works on. */
-static void busy(void)
+static void busy(const struct devices *on)
 {
-	setup();
+	setup(on);
 	arm(&a);
 	CHECK(ibv_destroy_cq(a.cq) == EBUSY);
 	CHECK(ibv_destroy_comp_channel(a.channel) == EBUSY);
@@ -177,13 +176,13 @@ static void busy(void)
 }
 
 /* A channel's file is closed under its queue: events go nowhere, the rest works. */
-static void closed(void)
+static void closed(const struct devices *on)
 {
 	struct ibv_cq *cq;
 	void *context;
 	int null, i;
 
-	setup();
+	setup(on);
 	arm(&a);
 	complete(&a, 1);
 	CHECK(readable(a.channel->fd, 20));
@@ -191,16 +190,16 @@ static void closed(void)
 	CHECK(null >= 0 && dup2(null, a.channel->fd) == a.channel->fd);
 	CHECK(ibv_get_cq_event(a.channel, &cq, &context) == -1);
 	CHECK(no_cq(8, a.channel, 0, EBADF));
-	drain(&a, 1);
+	drain_armed(&a, 1);
 	for (i = 0; i < 20; i++) {
 		arm(&a);
 		complete(&a, 1);
-		drain(&a, 1);
+		drain_armed(&a, 1);
 	}
 	destroy_armed(&a);
 }
 
-static const struct check_case cases[] = {
+static const CASES(const struct devices) cases[] = {
 	{ "vectors out of range", vectors },
 	{ "sizes out of range", sizes },
 	{ "sizes out of range, to resize to", resizes },
@@ -213,5 +212,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return run_device_case(cases, argc, argv, &device, &gid_index);
+	static struct devices on;
+
+	return RUN_CASES(&on, cases, argc, argv);
 }

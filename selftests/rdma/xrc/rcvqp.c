@@ -19,7 +19,7 @@
 /* Are all attributes of QP ARG as create() set them? */
 static uint32_t as_made(struct peer *p, const struct message *m)
 {
-	struct ibv_qp_attr attr, made = connected_to(0, &m->client, gid_index[SERVER]);
+	struct ibv_qp_attr attr, made = connected_to(0, &m->client, p->on->gid_index[SERVER]);
 
 	memset(&attr, 0xff, sizeof(attr));
 	CHECK(!xroce_dv_query_xrc_rcv_qp(p->xrcd, m->arg, &attr, USUAL, NULL));
@@ -31,7 +31,8 @@ static uint32_t as_made(struct peer *p, const struct message *m)
 	CHECK(attr.max_rd_atomic == 0 && attr.retry_cnt == 0);
 	CHECK(attr.ah_attr.is_global && attr.ah_attr.port_num == 1);
 	/* The hop limit is the one that ib_core found. */
-	CHECK(attr.ah_attr.grh.sgid_index == gid_index[SERVER] && attr.ah_attr.grh.hop_limit);
+	CHECK(attr.ah_attr.grh.sgid_index == p->on->gid_index[SERVER] &&
+	      attr.ah_attr.grh.hop_limit);
 	CHECK(!memcmp(&attr.ah_attr.grh.dgid, &m->client, 16));
 	return attr.dest_qp_num;
 }
@@ -39,7 +40,7 @@ static uint32_t as_made(struct peer *p, const struct message *m)
 /* Brings QP ARG from the error state back to where create() left it. */
 static uint32_t revive(struct peer *p, const struct message *m)
 {
-	struct ibv_qp_attr attr = connected_to(m->extra, &m->client, gid_index[SERVER]);
+	struct ibv_qp_attr attr = connected_to(m->extra, &m->client, p->on->gid_index[SERVER]);
 
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(xroce_dv_modify_xrc_rcv_qp(p->xrcd, m->arg, &attr, TO_RTR) == EINVAL);
@@ -56,7 +57,7 @@ static uint32_t revive(struct peer *p, const struct message *m)
 /* Gives QP ARG a peer at an address that nobody has; an errno value. */
 static uint32_t to_nobody(struct peer *p, const struct message *m)
 {
-	struct ibv_qp_attr attr = connected_to(1, &m->client, gid_index[SERVER]);
+	struct ibv_qp_attr attr = connected_to(1, &m->client, p->on->gid_index[SERVER]);
 
 	attr.qp_state = IBV_QPS_RTR;
 	attr.ah_attr.grh.dgid.raw[15] = 99;
@@ -116,73 +117,73 @@ static enum ibv_wc_status send_to(struct client *c, uint32_t srqn, uint32_t n)
 /* ---- the cases ---- */
 
 /* Made by one process, received by another; everyone of the domain can ask. */
-static void traffic(void)
+static void traffic(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	uint32_t qpn, srqn, n;
 	struct client c;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
 	CHECK(targets() == 1 && shown(qpn, 0, 1) == 1);
-	connect_client(&c, qpn);
-	srqn = tell(&other, make_srq, DEPTH);
+	connect_client(&self->on, &c, qpn);
+	srqn = tell(&self->on, &other, make_srq, DEPTH);
 	for (n = 0; n < DEPTH; n++) {
 		CHECK(send_to(&c, srqn, n) == IBV_WC_SUCCESS);
-		CHECK(tell(&other, receive, qpn) == n);
+		CHECK(tell(&self->on, &other, receive, qpn) == n);
 	}
-	CHECK(tell(&other, as_made, qpn) == c.qp->qp_num);
+	CHECK(tell(&self->on, &other, as_made, qpn) == c.qp->qp_num);
 	CHECK(targets() == 1);
-	CHECK(tell(&maker, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &maker, unreg, qpn) == 0);
 	CHECK(targets() == 0);
-	CHECK(tell(&maker, close_domain, 0) == 0);
+	CHECK(tell(&self->on, &maker, close_domain, 0) == 0);
 	end_child(&maker);
-	CHECK(tell(&other, close_domain, 0) == 0);
+	CHECK(tell(&self->on, &other, close_domain, 0) == 0);
 	end_child(&other);
 }
 
 /* The maker is killed; the other who is registered keeps the QP. */
-static void maker_killed(void)
+static void maker_killed(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	uint32_t qpn, srqn, n;
 	struct client c;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	connect_client(&c, qpn);
-	CHECK(tell(&other, reg, qpn) == 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
 	CHECK(shown(qpn, 0, 2) == 1);
-	srqn = tell(&other, make_srq, DEPTH);
+	srqn = tell(&self->on, &other, make_srq, DEPTH);
 	kill_child(&maker);
 	CHECK(targets() == 1 && shown(qpn, 0, 1) == 1);
 	for (n = 0; n < 10; n++) {
 		CHECK(send_to(&c, srqn, n) == IBV_WC_SUCCESS);
-		CHECK(tell(&other, receive, qpn) == n);
+		CHECK(tell(&self->on, &other, receive, qpn) == n);
 	}
 	/* The last one out. */
-	CHECK(tell(&other, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &other, unreg, qpn) == 0);
 	CHECK(targets() == 0);
-	CHECK(tell(&other, state, qpn) == 100 + EINVAL);
+	CHECK(tell(&self->on, &other, state, qpn) == 100 + EINVAL);
 	unanswered(&c, srqn);
 	end_child(&other);
 }
 
 /* Nobody is registered but the maker, who is killed or exits. */
-static void maker_alone(void)
+static void maker_alone(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	CHECK(tell(&other, state, qpn) == IBV_QPS_RTR);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	CHECK(tell(&self->on, &other, state, qpn) == IBV_QPS_RTR);
 	kill_child(&maker);
 	CHECK(targets() == 0);
-	CHECK(tell(&other, state, qpn) == 100 + EINVAL);
-	maker = start(domain_file);
-	qpn = tell(&maker, create, c.qp->qp_num);
+	CHECK(tell(&self->on, &other, state, qpn) == 100 + EINVAL);
+	maker = start(self);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
 	CHECK(targets() == 1);
 	end_child(&maker);
 	CHECK(targets() == 0);
@@ -190,75 +191,75 @@ static void maker_alone(void)
 }
 
 /* Who is registered cannot close the domain, and nothing changes. */
-static void domain_busy(void)
+static void domain_busy(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	CHECK(tell(&maker, close_domain, 0) == EBUSY);
-	CHECK(tell(&maker, state, qpn) == IBV_QPS_RTR);
-	CHECK(tell(&other, close_domain, 0) == 0);
-	CHECK(tell(&maker, close_domain, 0) == EBUSY);
-	CHECK(tell(&maker, unreg, qpn) == 0);
-	CHECK(tell(&maker, close_domain, 0) == 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	CHECK(tell(&self->on, &maker, close_domain, 0) == EBUSY);
+	CHECK(tell(&self->on, &maker, state, qpn) == IBV_QPS_RTR);
+	CHECK(tell(&self->on, &other, close_domain, 0) == 0);
+	CHECK(tell(&self->on, &maker, close_domain, 0) == EBUSY);
+	CHECK(tell(&self->on, &maker, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &maker, close_domain, 0) == 0);
 	CHECK(targets() == 0);
 	end_child(&maker);
 	end_child(&other);
 }
 
 /* Registration is a state, not a count; of each context. */
-static void registered_once(void)
+static void registered_once(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	CHECK(tell(&maker, reg, qpn) == 0);
-	CHECK(tell(&other, reg, qpn) == 0);
-	CHECK(tell(&other, reg, qpn) == 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	CHECK(tell(&self->on, &maker, reg, qpn) == 0);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
 	CHECK(shown(qpn, 0, 2) == 1);
-	CHECK(tell(&other, unreg, qpn) == 0);
-	CHECK(tell(&other, unreg, qpn) == EINVAL);
+	CHECK(tell(&self->on, &other, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &other, unreg, qpn) == EINVAL);
 	CHECK(shown(qpn, 0, 1) == 1);
-	CHECK(tell(&other, reg, qpn) == 0);
-	CHECK(tell(&maker, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
+	CHECK(tell(&self->on, &maker, unreg, qpn) == 0);
 	CHECK(shown(qpn, 0, 1) == 1);
-	CHECK(tell(&other, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &other, unreg, qpn) == 0);
 	CHECK(targets() == 0);
-	CHECK(tell(&other, reg, qpn) == EINVAL);
+	CHECK(tell(&self->on, &other, reg, qpn) == EINVAL);
 	end_child(&maker);
 	end_child(&other);
 }
 
 /* A view holds it as well: ibv_open_qp() of a QP that was made by number. */
-static void held_by_view(void)
+static void held_by_view(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	CHECK(tell(&other, open_view, qpn) == 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	CHECK(tell(&self->on, &other, open_view, qpn) == 0);
 	CHECK(shown(qpn, 1, 1) == 1);
-	CHECK(tell(&maker, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &maker, unreg, qpn) == 0);
 	CHECK(shown(qpn, 1, 0) == 1);
-	CHECK(tell(&maker, state, qpn) == IBV_QPS_RTR);
+	CHECK(tell(&self->on, &maker, state, qpn) == IBV_QPS_RTR);
 	kill_child(&other);
 	CHECK(targets() == 0);
 
 	/* The other way round: destroyed while somebody is registered. */
-	other = start(domain_file);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	CHECK(tell(&other, open_view, qpn) == 0);
-	CHECK(tell(&other, destroy_view, 0) == 0);
+	other = start(self);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	CHECK(tell(&self->on, &other, open_view, qpn) == 0);
+	CHECK(tell(&self->on, &other, destroy_view, 0) == 0);
 	CHECK(shown(qpn, 0, 1) == 1);
-	CHECK(tell(&maker, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &maker, unreg, qpn) == 0);
 	CHECK(targets() == 0);
 	end_child(&maker);
 	end_child(&other);
@@ -266,84 +267,84 @@ static void held_by_view(void)
 
 /* A target that was made with an object belongs to its domain: it goes neither
  * with its maker nor with its last registration, but with the domain. */
-static void with_domain(void)
+static void with_domain(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
-	uint32_t qpn = tell(&maker, make_view, 0);
+	struct child maker = start(self), other = start(self);
+	uint32_t qpn = tell(&self->on, &maker, make_view, 0);
 
-	CHECK(tell(&other, reg, qpn) == 0);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
 	CHECK(shown(qpn, 1, 1) == 1);
 	kill_child(&maker);
 	CHECK(shown(qpn, 0, 1) == 1);
-	CHECK(tell(&other, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &other, unreg, qpn) == 0);
 	CHECK(shown(qpn, 0, 0) == 1);
-	CHECK(tell(&other, state, qpn) == IBV_QPS_RESET);
-	CHECK(tell(&other, close_domain, 0) == 0);
+	CHECK(tell(&self->on, &other, state, qpn) == IBV_QPS_RESET);
+	CHECK(tell(&self->on, &other, close_domain, 0) == 0);
 	CHECK(targets() == 0);
 
 	/* Destroyed by its maker, it lives on for who is registered. */
-	maker = start(domain_file);
+	maker = start(self);
 	end_child(&other);
-	other = start(domain_file);
-	qpn = tell(&maker, make_view, 0);
-	CHECK(tell(&other, reg, qpn) == 0);
-	CHECK(tell(&maker, destroy_view, 0) == 0);
+	other = start(self);
+	qpn = tell(&self->on, &maker, make_view, 0);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
+	CHECK(tell(&self->on, &maker, destroy_view, 0) == 0);
 	CHECK(shown(qpn, 0, 1) == 1);
-	CHECK(tell(&other, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &other, unreg, qpn) == 0);
 	CHECK(targets() == 0);
 	end_child(&maker);
 	end_child(&other);
 }
 
 /* Who is not registered modifies; the connection breaks and comes back. */
-static void modified_by_other(void)
+static void modified_by_other(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	uint32_t qpn, srqn;
 	struct client c;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	connect_client(&c, qpn);
-	srqn = tell(&maker, make_srq, DEPTH);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	srqn = tell(&self->on, &maker, make_srq, DEPTH);
 	CHECK(send_to(&c, srqn, 1) == IBV_WC_SUCCESS);
-	CHECK(tell(&maker, receive, qpn) == 1);
-	CHECK(tell(&other, to_error, qpn) == 0);
-	CHECK(tell(&maker, state, qpn) == IBV_QPS_ERR);
+	CHECK(tell(&self->on, &maker, receive, qpn) == 1);
+	CHECK(tell(&self->on, &other, to_error, qpn) == 0);
+	CHECK(tell(&self->on, &maker, state, qpn) == IBV_QPS_ERR);
 	unanswered(&c, srqn);
-	tell2(&other, revive, qpn, c.qp->qp_num);
-	CHECK(tell(&maker, as_made, qpn) == c.qp->qp_num);
-	connect_client(&c, qpn);
+	tell2(&self->on, &other, revive, qpn, c.qp->qp_num);
+	CHECK(tell(&self->on, &maker, as_made, qpn) == c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
 	CHECK(send_to(&c, srqn, 3) == IBV_WC_SUCCESS);
-	CHECK(tell(&maker, receive, qpn) == 3);
+	CHECK(tell(&self->on, &maker, receive, qpn) == 3);
 	end_child(&other);
 	end_child(&maker);
 	CHECK(targets() == 0);
 }
 
 /* Everyone who is registered hears of an event, and nobody else. */
-static void events(void)
+static void events(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
-	struct child third = start(domain_file);
+	struct child maker = start(self), other = start(self);
+	struct child third = start(self);
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
-	connect_client(&c, qpn);
-	CHECK(tell(&other, reg, qpn) == 0);
-	CHECK(tell(&third, reg, qpn) == 0);
-	CHECK(tell(&third, unreg, qpn) == 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	CHECK(tell(&self->on, &other, reg, qpn) == 0);
+	CHECK(tell(&self->on, &third, reg, qpn) == 0);
+	CHECK(tell(&self->on, &third, unreg, qpn) == 0);
 	CHECK(send_to(&c, 0xfffff0, 1) == IBV_WC_REM_INV_REQ_ERR);
-	CHECK(tell(&maker, await_event, qpn) == IBV_EVENT_COMM_EST);
-	CHECK(tell(&maker, await_event, qpn) == IBV_EVENT_QP_ACCESS_ERR);
-	CHECK(tell(&maker, await_event, qpn) == IBV_EVENT_QP_LAST_WQE_REACHED);
-	CHECK(tell(&other, await_event, qpn) == IBV_EVENT_COMM_EST);
-	CHECK(tell(&other, await_event, qpn) == IBV_EVENT_QP_ACCESS_ERR);
-	CHECK(tell(&other, await_event, qpn) == IBV_EVENT_QP_LAST_WQE_REACHED);
-	CHECK(!tell(&third, has_event, 0) && !tell(&maker, has_event, 0));
-	CHECK(tell(&third, state, qpn) == IBV_QPS_ERR);
+	CHECK(tell(&self->on, &maker, await_event, qpn) == IBV_EVENT_COMM_EST);
+	CHECK(tell(&self->on, &maker, await_event, qpn) == IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(tell(&self->on, &maker, await_event, qpn) == IBV_EVENT_QP_LAST_WQE_REACHED);
+	CHECK(tell(&self->on, &other, await_event, qpn) == IBV_EVENT_COMM_EST);
+	CHECK(tell(&self->on, &other, await_event, qpn) == IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(tell(&self->on, &other, await_event, qpn) == IBV_EVENT_QP_LAST_WQE_REACHED);
+	CHECK(!tell(&self->on, &third, has_event, 0) && !tell(&self->on, &maker, has_event, 0));
+	CHECK(tell(&self->on, &third, state, qpn) == IBV_QPS_ERR);
 	kill_child(&maker);
 	end_child(&third);
 	end_child(&other);
@@ -351,17 +352,17 @@ static void events(void)
 }
 
 /* Of two opens of a domain, the one that the registration was made through stays. */
-static void two_opens(void)
+static void two_opens(struct domains *self)
 {
-	struct ibv_context *ctx = open_device(device[SERVER]);
-	struct ibv_xrcd *first = open_domain(ctx, domain_file);
-	struct ibv_xrcd *second = open_domain(ctx, domain_file);
+	struct ibv_context *ctx = open_device(self->on.name[SERVER]);
+	struct ibv_xrcd *first = open_domain(ctx, self->domain_file);
+	struct ibv_xrcd *second = open_domain(ctx, self->domain_file);
 	struct ibv_qp_attr attr;
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	attr = connected_to(c.qp->qp_num, &c.server, gid_index[SERVER]);
+	make_client(&self->on, &c);
+	attr = connected_to(c.qp->qp_num, &c.server, self->on.gid_index[SERVER]);
 	attr.qp_state = IBV_QPS_RTR;
 	CHECK(!xroce_dv_create_xrc_rcv_qp(first, &attr, USUAL, &qpn));
 	CHECK(!xroce_dv_reg_xrc_rcv_qp(second, qpn));
@@ -374,20 +375,20 @@ static void two_opens(void)
 }
 
 /* Many at once, from several processes, all killed. */
-static void many(void)
+static void many(struct domains *self)
 {
 	struct child makers[4];
 	struct client c;
 	uint32_t i, j;
 
-	make_client(&c);
+	make_client(&self->on, &c);
 	for (i = 0; i < 4; i++)
-		makers[i] = start(domain_file);
+		makers[i] = start(self);
 	for (j = 0; j < 25; j++)
 		for (i = 0; i < 4; i++) {
-			uint32_t qpn = tell(&makers[i], create, c.qp->qp_num);
+			uint32_t qpn = tell(&self->on, &makers[i], create, c.qp->qp_num);
 
-			CHECK(tell(&makers[(i + 1) % 4], reg, qpn) == 0);
+			CHECK(tell(&self->on, &makers[(i + 1) % 4], reg, qpn) == 0);
 		}
 	CHECK(targets() == 100);
 	for (i = 0; i < 4; i++)
@@ -398,17 +399,17 @@ static void many(void)
 }
 
 /* Not a case of its own: registered until the device is gone or stdin ends. */
-static void until_removed(void)
+static void until_removed(struct domains *self)
 {
-	struct ibv_context *ctx = open_device(device[SERVER]);
-	struct ibv_xrcd *xrcd = open_domain(ctx, domain_file);
+	struct ibv_context *ctx = open_device(self->on.name[SERVER]);
+	struct ibv_xrcd *xrcd = open_domain(ctx, self->domain_file);
 	struct ibv_async_event ev;
 	struct ibv_qp_attr attr;
 	struct client c;
 	uint32_t qpn;
 
-	make_client(&c);
-	attr = connected_to(c.qp->qp_num, &c.server, gid_index[SERVER]);
+	make_client(&self->on, &c);
+	attr = connected_to(c.qp->qp_num, &c.server, self->on.gid_index[SERVER]);
 	CHECK(!xroce_dv_create_xrc_rcv_qp(xrcd, &attr, USUAL, &qpn));
 	printf("ready %u\n", qpn);
 	CHECK(next_event(ctx, IBV_EVENT_DEVICE_FATAL, &ev));
@@ -436,9 +437,10 @@ static int sleeps_in(const struct child *c, int number)
  * It ends while another process' call on it sleeps, for an address that never
  * answers: nobody is shown it any more. False when the call ended too soon.
  */
-static int ended_during_call(struct child *maker, struct child *other, uint32_t peer)
+static int ended_during_call(struct domains *self, struct child *maker, struct child *other,
+			     uint32_t peer)
 {
-	struct message m = { .run = to_nobody, .arg = tell(maker, create, peer) };
+	struct message m = { .run = to_nobody, .arg = tell(&self->on, maker, create, peer) };
 	struct pollfd answered = { .fd = other->fd, .events = POLLIN };
 	uint32_t answer;
 	int slept, left;
@@ -448,7 +450,7 @@ static int ended_during_call(struct child *maker, struct child *other, uint32_t 
 	CHECK(write(other->fd, &m, sizeof(m)) == sizeof(m));
 	while (!sleeps_in(other, SYS_ioctl) && poll(&answered, 1, 1) == 0)
 		;
-	CHECK(tell(maker, unreg, m.arg) == 0);
+	CHECK(tell(&self->on, maker, unreg, m.arg) == 0);
 	left = targets();
 	slept = sleeps_in(other, SYS_ioctl);
 	CHECK(read(other->fd, &answer, sizeof(answer)) == sizeof(answer));
@@ -458,14 +460,14 @@ static int ended_during_call(struct child *maker, struct child *other, uint32_t 
 	return slept;
 }
 
-static void not_shown_after(void)
+static void not_shown_after(struct domains *self)
 {
-	struct child maker = start(domain_file), other = start(domain_file);
+	struct child maker = start(self), other = start(self);
 	struct client c;
 	int i;
 
-	make_client(&c);
-	for (i = 0; i < 5 && !ended_during_call(&maker, &other, c.qp->qp_num); i++)
+	make_client(&self->on, &c);
+	for (i = 0; i < 5 && !ended_during_call(self, &maker, &other, c.qp->qp_num); i++)
 		;
 	if (i == 5)
 		printf("# no call was still asleep\n");
@@ -473,7 +475,7 @@ static void not_shown_after(void)
 	end_child(&other);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct domains) cases[] = {
 	{ "traffic", traffic },
 	{ "maker_killed", maker_killed },
 	{ "maker_alone", maker_alone },
@@ -489,14 +491,16 @@ static const struct check_case cases[] = {
 	{ NULL, NULL },
 };
 
-static const struct check_case removal[] = {
+static const CASES(struct domains) removal[] = {
 	{ "until_removed", until_removed },
 	{ NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
+	static struct domains self;
+
 	if (argc > 1 && !strcmp(argv[1], removal->name))
-		return main_of_xrc(removal, argc, argv);
-	return main_of_xrc(cases, argc, argv);
+		return RUN_CASES_AROUND(&self, removal, make_files, remove_files, argc, argv);
+	return RUN_CASES_AROUND(&self, cases, make_files, remove_files, argc, argv);
 }

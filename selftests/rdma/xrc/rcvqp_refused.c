@@ -10,17 +10,17 @@
 #include "rcvqp.h"
 
 /* What a create call may not say. */
-static void masks(void)
+static void masks(struct domains *self)
 {
-	struct ibv_context *ctx = open_device(device[SERVER]);
-	struct ibv_xrcd *xrcd = open_domain(ctx, domain_file);
+	struct ibv_context *ctx = open_device(self->on.name[SERVER]);
+	struct ibv_xrcd *xrcd = open_domain(ctx, self->domain_file);
 	struct ibv_qp_attr bad, good;
 	uint32_t qpn = 77;
 	struct client c;
 	int bit;
 
-	make_client(&c);
-	good = connected_to(c.qp->qp_num, &c.server, gid_index[SERVER]);
+	make_client(&self->on, &c);
+	good = connected_to(c.qp->qp_num, &c.server, self->on.gid_index[SERVER]);
 	good.qp_state = IBV_QPS_RTR;
 	for (bit = 0; bit < 32; bit++) {
 		int mask = NEEDED ^ (1u << bit);
@@ -73,25 +73,25 @@ static void masks(void)
 }
 
 /* Numbers that are none of the domain's. */
-static void wrong_numbers(void)
+static void wrong_numbers(struct domains *self)
 {
-	struct child stranger = start(other_file), maker = start(domain_file);
+	struct child stranger = start_other(self), maker = start(self);
 	struct client c;
 	uint32_t qpn;
 	int i;
 
-	make_client(&c);
-	qpn = tell(&maker, create, c.qp->qp_num);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create, c.qp->qp_num);
 	for (i = 0; i < 5; i++) {
 		uint32_t wrong[] = { qpn, 0, 1, c.qp->qp_num, 0xffffffff };
 		struct child *who = i ? &maker : &stranger;
 
-		CHECK(tell(who, reg, wrong[i]) == EINVAL);
-		CHECK(tell(who, unreg, wrong[i]) == EINVAL);
-		CHECK(tell(who, to_error, wrong[i]) == EINVAL);
-		CHECK(tell(who, state, wrong[i]) == 100 + EINVAL);
+		CHECK(tell(&self->on, who, reg, wrong[i]) == EINVAL);
+		CHECK(tell(&self->on, who, unreg, wrong[i]) == EINVAL);
+		CHECK(tell(&self->on, who, to_error, wrong[i]) == EINVAL);
+		CHECK(tell(&self->on, who, state, wrong[i]) == 100 + EINVAL);
 	}
-	CHECK(tell(&maker, state, qpn) == IBV_QPS_RTR);
+	CHECK(tell(&self->on, &maker, state, qpn) == IBV_QPS_RTR);
 	end_child(&stranger);
 	end_child(&maker);
 	CHECK(targets() == 0);
@@ -100,16 +100,16 @@ static void wrong_numbers(void)
 /* ---- past the library ---- */
 
 /* Handles, sizes and addresses that the library would not pass. */
-static void raw_calls(void)
+static void raw_calls(struct domains *self)
 {
-	struct ibv_context *ctx = open_device(device[SERVER]);
-	struct ibv_xrcd *xrcd = open_domain(ctx, domain_file);
+	struct ibv_context *ctx = open_device(self->on.name[SERVER]);
+	struct ibv_xrcd *xrcd = open_domain(ctx, self->domain_file);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	/* struct verbs_xrcd: the kernel's handle follows the mask. */
 	uint32_t domain = ((uint32_t *)(xrcd + 1))[1];
 	struct xroce_rcv_qp_attr attr = {
 		.attr_mask = USUAL, .port_num = 1, .path_mtu = IBV_MTU_1024,
-		.dest = { .is_global = 1, .port_num = 1, .sgid_index = gid_index[SERVER] },
+		.dest = { .is_global = 1, .port_num = 1, .sgid_index = self->on.gid_index[SERVER] },
 	};
 	struct {
 		struct xroce_rcv_qp_attr attr;
@@ -119,7 +119,7 @@ static void raw_calls(void)
 	struct client c;
 	struct raw r;
 
-	make_client(&c);
+	make_client(&self->on, &c);
 	attr.dest_qp_num = c.qp->qp_num;
 	memcpy(attr.dest.dgid, &c.server, 16);
 	longer.attr = attr;
@@ -182,7 +182,7 @@ static void raw_calls(void)
 	CHECK(targets() == 0);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct domains) cases[] = {
 	{ "masks", masks },
 	{ "wrong_numbers", wrong_numbers },
 	{ "raw_calls", raw_calls },
@@ -191,5 +191,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_xrc(cases, argc, argv);
+	static struct domains self;
+
+	return RUN_CASES_AROUND(&self, cases, make_files, remove_files, argc, argv);
 }

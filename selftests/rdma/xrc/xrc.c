@@ -8,7 +8,7 @@
  *   xrc CASE SERVER-DEVICE GID-INDEX CLIENT-DEVICE GID-INDEX
  */
 #define _GNU_SOURCE
-#include "xrc.h"
+#include "domains.h"
 
 #define TAGS 8
 
@@ -31,7 +31,7 @@ static uint32_t make_target(struct peer *p, const struct message *m)
 {
 	uint32_t qpn = make_view(p, m);
 
-	to_rtr(p->view, connected_to(m->arg, &m->client, gid_index[SERVER]));
+	to_rtr(p->view, connected_to(m->arg, &m->client, p->on->gid_index[SERVER]));
 	return qpn;
 }
 
@@ -90,9 +90,9 @@ static uint32_t receive(struct peer *p, const struct message *m)
 /* ---- in the program ---- */
 
 /* Closes the domain and lets the process end by itself. */
-static void close_child(struct child *c)
+static void close_child(struct domains *self, struct child *c)
 {
-	CHECK(!tell(c, close_domain, 0));
+	CHECK(!tell(&self->on, c, close_domain, 0));
 	end_child(c);
 }
 
@@ -106,40 +106,40 @@ static enum ibv_wc_status send_to(struct client *c, uint32_t srqn, uint32_t tag,
 /* ---- the cases ---- */
 
 /* The creator of a target is killed: the domain's others go on with it. */
-static void creator_killed(void)
+static void creator_killed(struct domains *self)
 {
-	struct child creator = start(domain_file), other = start(domain_file), late;
+	struct child creator = start(self), other = start(self), late;
 	uint32_t qpn, srqn, late_srqn, n;
 	struct client c;
 
-	make_client(&c);
-	qpn = tell(&creator, make_target, c.qp->qp_num);
-	connect_client(&c, qpn);
-	srqn = tell(&other, make_srq, 16);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &creator, make_target, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	srqn = tell(&self->on, &other, make_srq, 16);
 	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
-	tell(&other, receive, 1);
+	tell(&self->on, &other, receive, 1);
 	kill_child(&creator);
 	for (n = 1; n < 20; n++) {
 		CHECK(send_to(&c, srqn, 1, n) == IBV_WC_SUCCESS);
-		tell(&other, receive, 1);
+		tell(&self->on, &other, receive, 1);
 	}
 	CHECK(targets() == 1);
 
 	/* One that comes later finds the target by its number. */
-	late = start(domain_file);
-	CHECK(tell(&late, open_view, qpn) == 0);
-	CHECK(tell(&late, target_state, 0) == IBV_QPS_RTR);
-	late_srqn = tell(&late, make_srq, 1);
+	late = start(self);
+	CHECK(tell(&self->on, &late, open_view, qpn) == 0);
+	CHECK(tell(&self->on, &late, target_state, 0) == IBV_QPS_RTR);
+	late_srqn = tell(&self->on, &late, make_srq, 1);
 	CHECK(late_srqn != srqn);
 	CHECK(send_to(&c, late_srqn, 2, 0) == IBV_WC_SUCCESS);
-	tell(&late, receive, 1);
+	tell(&self->on, &late, receive, 1);
 	/* Its events are the late one's too. */
 	CHECK(send_to(&c, 0xfffff0, 2, 1) == IBV_WC_REM_INV_REQ_ERR);
-	tell(&late, await_event, IBV_EVENT_QP_ACCESS_ERR);
-	CHECK(tell(&late, target_state, 0) == IBV_QPS_ERR);
+	tell(&self->on, &late, await_event, IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(tell(&self->on, &late, target_state, 0) == IBV_QPS_ERR);
 	CHECK(targets() == 1);
 	kill_child(&late);
-	close_child(&other);
+	close_child(self, &other);
 	CHECK(targets() == 0);
 }
 
@@ -147,50 +147,50 @@ static void creator_killed(void)
  * A process that only opened a target lets go of it, the maker is killed: the target
  * still belongs to the domain.
  */
-static void opener_lets_go(void)
+static void opener_lets_go(struct domains *self)
 {
-	struct child maker = start(domain_file), opener = start(domain_file);
+	struct child maker = start(self), opener = start(self);
 	uint32_t qpn, srqn;
 	struct client c;
 
-	make_client(&c);
-	qpn = tell(&maker, make_target, c.qp->qp_num);
-	connect_client(&c, qpn);
-	srqn = tell(&opener, make_srq, 4);
-	CHECK(tell(&opener, open_view, qpn) == 0);
-	tell(&opener, destroy_target, 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, make_target, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	srqn = tell(&self->on, &opener, make_srq, 4);
+	CHECK(tell(&self->on, &opener, open_view, qpn) == 0);
+	tell(&self->on, &opener, destroy_target, 0);
 	CHECK(targets() == 1);
 	kill_child(&maker);
 	CHECK(targets() == 1);
 	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
-	tell(&opener, receive, 1);
-	close_child(&opener);
+	tell(&self->on, &opener, receive, 1);
+	close_child(self, &opener);
 	CHECK(targets() == 0);
 }
 
 /* Nobody else has the target open any more: whoever destroys it ends it. */
-static void destroyed_by_opener(void)
+static void destroyed_by_opener(struct domains *self)
 {
-	struct child creator = start(domain_file), opener = start(domain_file);
+	struct child creator = start(self), opener = start(self);
 	uint32_t qpn, srqn;
 	struct client c;
 
-	make_client(&c);
-	qpn = tell(&creator, make_target, c.qp->qp_num);
-	connect_client(&c, qpn);
-	srqn = tell(&opener, make_srq, 4);
-	CHECK(tell(&opener, open_view, qpn) == 0);
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &creator, make_target, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	srqn = tell(&self->on, &opener, make_srq, 4);
+	CHECK(tell(&self->on, &opener, open_view, qpn) == 0);
 	kill_child(&creator);
 	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
-	tell(&opener, receive, 1);
-	tell(&opener, destroy_target, 0);
+	tell(&self->on, &opener, receive, 1);
+	tell(&self->on, &opener, destroy_target, 0);
 	CHECK(targets() == 0);
 	unanswered(&c, srqn);
-	close_child(&opener);
+	close_child(self, &opener);
 }
 
 /* The domain's last process ends, in its own way or by a signal. */
-static void last_one_out(void)
+static void last_one_out(struct domains *self)
 {
 	struct child one, two;
 	struct client c;
@@ -198,76 +198,76 @@ static void last_one_out(void)
 	int how;
 
 	for (how = 0; how < 2; how++) {
-		one = start(domain_file);
-		two = start(domain_file);
-		make_client(&c);
-		connect_client(&c, tell(&one, make_target, c.qp->qp_num));
-		srqn = tell(&two, make_srq, 4);
+		one = start(self);
+		two = start(self);
+		make_client(&self->on, &c);
+		connect_client(&self->on, &c, tell(&self->on, &one, make_target, c.qp->qp_num));
+		srqn = tell(&self->on, &two, make_srq, 4);
 		CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_SUCCESS);
 		kill_child(&one);
 		CHECK(targets() == 1);
 		if (how)
 			kill_child(&two);
 		else
-			close_child(&two);
+			close_child(self, &two);
 		CHECK(targets() == 0);
 		unanswered(&c, srqn);
 	}
 }
 
 /* A connection to a new target of SERVER. */
-static void connected(struct client *c, struct child *server)
+static void connected(struct domains *self, struct client *c, struct child *server)
 {
-	make_client(c);
-	connect_client(c, tell(server, make_target, c->qp->qp_num));
+	make_client(&self->on, c);
+	connect_client(&self->on, c, tell(&self->on, server, make_target, c->qp->qp_num));
 }
 
 /* Numbers that name no SRQ of the domain; a queue without receives. */
-static void wrong_srq(void)
+static void wrong_srq(struct domains *self)
 {
-	struct child server = start(domain_file), other = start(other_file);
+	struct child server = start(self), other = start_other(self);
 	struct ibv_srq_init_attr basic_attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	uint32_t srqn, others, number, basic;
 	struct ibv_srq *srq;
 	struct client c;
 	int i;
 
-	srqn = tell(&server, make_srq, 0);
-	others = tell(&other, make_srq, 4);
+	srqn = tell(&self->on, &server, make_srq, 0);
+	others = tell(&self->on, &other, make_srq, 4);
 
-	connected(&c, &server);
+	connected(self, &c, &server);
 	CHECK(send_to(&c, others, 1, 0) == IBV_WC_REM_INV_REQ_ERR);
-	tell(&server, await_event, IBV_EVENT_QP_ACCESS_ERR);
-	CHECK(tell(&server, target_state, 0) == IBV_QPS_ERR);
-	tell(&server, destroy_target, 0);
+	tell(&self->on, &server, await_event, IBV_EVENT_QP_ACCESS_ERR);
+	CHECK(tell(&self->on, &server, target_state, 0) == IBV_QPS_ERR);
+	tell(&self->on, &server, destroy_target, 0);
 
 	/*
 	 * A basic SRQ's number is not told: it is one of those next to an XRC
 	 * SRQ's. None of them may do.
 	 */
-	connected(&c, &server);
+	connected(self, &c, &server);
 	srq = ibv_create_srq(c.pd, &basic_attr);
 	CHECK(srq);
 	CHECK(ibv_get_srq_num(srq, &number) != 0);
 	for (i = 1, basic = others + 1; i <= 4; i++, basic++) {
 		CHECK(send_to(&c, basic, 1, 0) == IBV_WC_REM_INV_REQ_ERR);
-		CHECK(tell(&server, target_state, 0) == IBV_QPS_ERR);
-		tell(&server, destroy_target, 0);
-		connected(&c, &server);
+		CHECK(tell(&self->on, &server, target_state, 0) == IBV_QPS_ERR);
+		tell(&self->on, &server, destroy_target, 0);
+		connected(self, &c, &server);
 	}
 
 	CHECK(send_to(&c, 0xfffff0, 1, 0) == IBV_WC_REM_INV_REQ_ERR);
-	CHECK(tell(&server, target_state, 0) == IBV_QPS_ERR);
-	tell(&server, destroy_target, 0);
+	CHECK(tell(&self->on, &server, target_state, 0) == IBV_QPS_ERR);
+	tell(&self->on, &server, destroy_target, 0);
 
-	make_client(&c);
+	make_client(&self->on, &c);
 	c.rnr_retry = 2;
-	connect_client(&c, tell(&server, make_target, c.qp->qp_num));
+	connect_client(&self->on, &c, tell(&self->on, &server, make_target, c.qp->qp_num));
 	CHECK(send_to(&c, srqn, 1, 0) == IBV_WC_RNR_RETRY_EXC_ERR);
-	CHECK(tell(&server, target_state, 0) == IBV_QPS_RTR);
-	tell(&server, destroy_target, 0);
-	close_child(&server);
-	close_child(&other);
+	CHECK(tell(&self->on, &server, target_state, 0) == IBV_QPS_RTR);
+	tell(&self->on, &server, destroy_target, 0);
+	close_child(self, &server);
+	close_child(self, &other);
 }
 
 static struct ibv_xrcd *try_open(struct ibv_context *ctx, uint32_t mask, int fd, int oflags)
@@ -279,11 +279,11 @@ static struct ibv_xrcd *try_open(struct ibv_context *ctx, uint32_t mask, int fd,
 }
 
 /* What opening a domain can say. */
-static void open_refused(void)
+static void open_refused(struct domains *self)
 {
 	const uint32_t both = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
-	struct ibv_context *ctx = open_device(device[SERVER]);
-	int fd = open(domain_file, O_RDONLY);
+	struct ibv_context *ctx = open_device(self->on.name[SERVER]);
+	int fd = open(self->domain_file, O_RDONLY);
 	struct ibv_xrcd *first, *second, *private;
 
 	CHECK(fd >= 0);
@@ -307,9 +307,9 @@ static void open_refused(void)
 }
 
 /* What a target, an initiator and a wrong number refuse. */
-static void posts_and_opens_refused(void)
+static void posts_and_opens_refused(struct domains *self)
 {
-	struct peer p = { .ctx = open_device(device[SERVER]) };
+	struct peer p = { .ctx = open_device(self->on.name[SERVER]) };
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
 		.qp_type = IBV_QPT_XRC_RECV,
@@ -318,11 +318,11 @@ static void posts_and_opens_refused(void)
 	struct ibv_send_wr *bad_send, send = { .opcode = IBV_WR_SEND };
 	struct client c;
 
-	make_client(&c);
-	attr.xrcd = p.xrcd = open_domain(p.ctx, domain_file);
+	make_client(&self->on, &c);
+	attr.xrcd = p.xrcd = open_domain(p.ctx, self->domain_file);
 	make_view(&p, NULL);
-	to_rtr(p.view, connected_to(c.qp->qp_num, &c.server, gid_index[SERVER]));
-	connect_client(&c, p.view->qp_num);
+	to_rtr(p.view, connected_to(c.qp->qp_num, &c.server, self->on.gid_index[SERVER]));
+	connect_client(&self->on, &c, p.view->qp_num);
 	CHECK(ibv_post_recv(p.view, &recv, &bad_recv) == EINVAL);
 	CHECK(ibv_post_send(p.view, &send, &bad_send) == EINVAL);
 	CHECK(ibv_post_recv(c.qp, &recv, &bad_recv) == EINVAL);
@@ -344,7 +344,7 @@ static void posts_and_opens_refused(void)
 #define ROUNDS 30
 
 /* Each client process sends to each server process, over one connection. */
-static void mesh(void)
+static void mesh(struct domains *self)
 {
 	struct child servers[SERVERS], makers[CLIENTS];
 	uint32_t srqn[SERVERS], qpn;
@@ -352,11 +352,11 @@ static void mesh(void)
 	pid_t pids[CLIENTS];
 
 	for (i = 0; i < SERVERS; i++) {
-		servers[i] = start(domain_file);
-		srqn[i] = tell(&servers[i], make_srq, DEPTH);
+		servers[i] = start(self);
+		srqn[i] = tell(&self->on, &servers[i], make_srq, DEPTH);
 	}
 	for (i = 0; i < CLIENTS; i++) {
-		makers[i] = start(domain_file);
+		makers[i] = start(self);
 		CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds[i]));
 		pids[i] = fork();
 		CHECK(pids[i] >= 0);
@@ -364,33 +364,33 @@ static void mesh(void)
 			struct client c;
 
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			make_client(&c);
+			make_client(&self->on, &c);
 			CHECK(write(fds[i][1], &c.qp->qp_num, 4) == 4);
 			CHECK(read(fds[i][1], &qpn, 4) == 4);
-			connect_client(&c, qpn);
+			connect_client(&self->on, &c, qpn);
 			for (n = 0; n < ROUNDS; n++)
 				for (j = 0; j < SERVERS; j++)
 					CHECK(send_to(&c, srqn[j], i, n) == IBV_WC_SUCCESS);
 			_exit(0);
 		}
 		CHECK(read(fds[i][0], &qpn, 4) == 4);
-		qpn = tell(&makers[i], make_target, qpn);
+		qpn = tell(&self->on, &makers[i], make_target, qpn);
 		CHECK(write(fds[i][0], &qpn, 4) == 4);
 	}
 	CHECK(targets() == CLIENTS);
 	for (n = 0; n < ROUNDS; n++)
 		for (i = 0; i < SERVERS; i++)
-			tell(&servers[i], receive, CLIENTS);
+			tell(&self->on, &servers[i], receive, CLIENTS);
 	for (i = 0; i < CLIENTS; i++) {
 		CHECK(waitpid(pids[i], &status, 0) == pids[i] && status == 0);
 		kill_child(&makers[i]);
 	}
 	for (i = 0; i < SERVERS; i++)
-		close_child(&servers[i]);
+		close_child(self, &servers[i]);
 	CHECK(targets() == 0);
 }
 
-static const struct check_case cases[] = {
+static const CASES(struct domains) cases[] = {
 	{ "open_refused", open_refused },
 	{ "posts_and_opens_refused", posts_and_opens_refused },
 	{ "creator_killed", creator_killed },
@@ -404,5 +404,7 @@ static const struct check_case cases[] = {
 
 int main(int argc, char **argv)
 {
-	return main_of_xrc(cases, argc, argv);
+	static struct domains self;
+
+	return RUN_CASES_AROUND(&self, cases, make_files, remove_files, argc, argv);
 }

@@ -1,25 +1,9 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Makes allocations fail when a test wants it, with the kernel's fault injection
- * through /proc/PID/fail-nth (Documentation/fault-injection/fault-injection.rst). The
- * n-th allocation fails that this task requests from the kernel while certain functions
- * are among the callers.
- */
-#ifndef SELFTEST_FAULT_H
-#define SELFTEST_FAULT_H
-
+// SPDX-License-Identifier: GPL-2.0
 #include <dirent.h>
 #include <fcntl.h>
 
-#include "check.h"
+#include "fault.h"
 
-/* Kernel code; the end is not part of it. */
-struct text {
-	unsigned long start, end;
-};
-
-/* Symbols whose code is looked for, or, in brackets, modules. */
-enum { UVERBS, IOCTL, DRIVER, INIT_UCONTEXT, IRQ_PROC, REGISTER, TEXTS };
 static const char *const text_names[TEXTS] = {
 	[UVERBS] = "[ib_uverbs]",
 	[IOCTL] = "ib_uverbs_ioctl",
@@ -28,7 +12,7 @@ static const char *const text_names[TEXTS] = {
 	[IRQ_PROC] = "register_irq_proc",
 	[REGISTER] = "ib_register_device",
 };
-static struct text texts[TEXTS];
+struct text texts[TEXTS];
 
 /* What can fail. */
 static const char *const faults[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
@@ -36,7 +20,7 @@ enum { SLAB, PAGES, USERCOPY, FAULTS };
 
 static int nth_file = -1;
 
-static inline void knob(int fault, const char *name, unsigned long value)
+static void knob(int fault, const char *name, unsigned long value)
 {
 	char path[128];
 	FILE *f;
@@ -48,8 +32,7 @@ static inline void knob(int fault, const char *name, unsigned long value)
 	CHECK(!fclose(f));
 }
 
-/* Only allocations with REQUIRED among their callers fail, and none with REJECTED. */
-static inline void fault_among(struct text required, struct text rejected)
+void fault_among(struct text required, struct text rejected)
 {
 	int i;
 
@@ -61,20 +44,18 @@ static inline void fault_among(struct text required, struct text rejected)
 	}
 }
 
-/* Whether copies from and to the process fail as well. */
-static inline void fault_copies(int on)
+void fault_copies(int on)
 {
 	knob(USERCOPY, "stacktrace-depth", on ? 32 : 0);
 }
 
-/* From the first function of A to the last of B, or the other way round. */
-static inline struct text fault_both(struct text a, struct text b)
+struct text fault_both(struct text a, struct text b)
 {
 	return (struct text) { a.start < b.start ? a.start : b.start,
 			       a.end > b.end ? a.end : b.end };
 }
 
-static inline void find_texts(void)
+static void find_texts(void)
 {
 	static unsigned long functions[1 << 18];
 	unsigned long last[TEXTS] = { 0 };
@@ -119,7 +100,7 @@ static inline void find_texts(void)
  * Every slab cache may fail but kmemleak's own, which has an object for each object of
  * the others and does without one.
  */
-static inline void fault_caches(void)
+static void fault_caches(void)
 {
 	DIR *dir = opendir("/sys/kernel/slab");
 	struct dirent *entry;
@@ -142,8 +123,7 @@ static inline void fault_caches(void)
 	knob(SLAB, "cache-filter", 1);
 }
 
-/* Nothing fails yet, and nothing else does in this kernel: no probability is set. */
-static inline void fault_setup(void)
+void fault_setup(void)
 {
 	int i;
 
@@ -162,8 +142,7 @@ static inline void fault_setup(void)
 	CHECK(nth_file >= 0);
 }
 
-/* The N-th allocation fails; none if N is 0. */
-static inline void fault_at(unsigned int n)
+void fault_at(unsigned int n)
 {
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%u", n);
@@ -171,8 +150,7 @@ static inline void fault_at(unsigned int n)
 	CHECK(pwrite(nth_file, text, len, 0) == len);
 }
 
-/* Ends it; how many allocations were left until the fault, 0: it has happened. */
-static inline unsigned int fault_end(void)
+unsigned int fault_end(void)
 {
 	char text[16] = "";
 
@@ -180,5 +158,3 @@ static inline unsigned int fault_end(void)
 	fault_at(0);
 	return atoi(text);
 }
-
-#endif /* SELFTEST_FAULT_H */

@@ -1,35 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * XRC between processes. The program is the client, which sends; its children are the
- * processes of a domain, on the first device. The program tells a child to call one of
- * its functions with an argument; the result comes back over a socket.
- */
-#ifndef SELFTEST_XRC_H
-#define SELFTEST_XRC_H
+// SPDX-License-Identifier: GPL-2.0
+#include "domains.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include "devices.h"
-
-/* Of devices and GIDs: the domain's end, and the client's. */
-enum { SERVER, CLIENT };
-
-#define DEPTH 64
-#define SIZE 256
-
-#define TO_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define TO_RTR (IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
-		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-
-/* The files of two domains; main_of_xrc() makes them. */
-static char domain_file[] = "/tmp/selftest-xrc-XXXXXX";
-static char other_file[] = "/tmp/selftest-xrc-other-XXXXXX";
-
-static inline struct ibv_xrcd *open_domain(struct ibv_context *ctx, const char *path)
+struct ibv_xrcd *open_domain(struct ibv_context *ctx, const char *path)
 {
 	struct ibv_xrcd_init_attr attr = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -44,9 +16,8 @@ static inline struct ibv_xrcd *open_domain(struct ibv_context *ctx, const char *
 	return xrcd;
 }
 
-/* What an end becomes ready with to receive from QPN at GID. */
-static inline struct ibv_qp_attr connected_to(uint32_t qpn, const union ibv_gid *gid,
-					      int sgid_index)
+struct ibv_qp_attr connected_to(uint32_t qpn, const union ibv_gid *gid,
+				int sgid_index)
 {
 	return (struct ibv_qp_attr){
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .port_num = 1,
@@ -57,8 +28,7 @@ static inline struct ibv_qp_attr connected_to(uint32_t qpn, const union ibv_gid 
 	};
 }
 
-/* Takes QP from any state to RTR, as ATTR says. */
-static inline void to_rtr(struct ibv_qp *qp, struct ibv_qp_attr attr)
+void to_rtr(struct ibv_qp *qp, struct ibv_qp_attr attr)
 {
 	attr.qp_state = IBV_QPS_RESET;
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE));
@@ -68,40 +38,12 @@ static inline void to_rtr(struct ibv_qp *qp, struct ibv_qp_attr attr)
 	CHECK(!ibv_modify_qp(qp, &attr, TO_RTR));
 }
 
-/* How many targets there are in the kernel. */
-static inline int targets(void)
+int targets(void)
 {
 	return count("rdma res show qp | grep -c XRC_TGT");
 }
 
-/* ---- a process of the domain ---- */
-
-struct peer {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq;
-	/* Its object of a target, if it has one. */
-	struct ibv_qp *view;
-	uint8_t *buf;
-};
-
-/* An order: RUN, with ARG, and with EXTRA where that needs a second one. */
-struct message {
-	uint32_t (*run)(struct peer *p, const struct message *m);
-	uint32_t arg, extra;
-	union ibv_gid client;
-};
-
-struct child {
-	pid_t pid;
-	int fd;
-};
-
-/* A receive into the SLOT-th piece of P's memory. */
-static inline void post_srq(struct peer *p, uint32_t slot)
+void post_srq(struct peer *p, uint32_t slot)
 {
 	struct ibv_sge sge = { (uintptr_t)p->buf + slot * SIZE, SIZE, p->mr->lkey };
 	struct ibv_recv_wr *bad, wr = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 };
@@ -109,8 +51,7 @@ static inline void post_srq(struct peer *p, uint32_t slot)
 	CHECK(!ibv_post_srq_recv(p->srq, &wr, &bad));
 }
 
-/* Makes the SRQ, with ARG receives; its number. */
-static inline uint32_t make_srq(struct peer *p, const struct message *m)
+uint32_t make_srq(struct peer *p, const struct message *m)
 {
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = { .max_wr = DEPTH, .max_sge = 1 },
@@ -128,8 +69,7 @@ static inline uint32_t make_srq(struct peer *p, const struct message *m)
 	return number;
 }
 
-/* Makes a target with an object; its number. */
-static inline uint32_t make_view(struct peer *p, const struct message *m)
+uint32_t make_view(struct peer *p, const struct message *m)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = p->xrcd,
@@ -141,8 +81,7 @@ static inline uint32_t make_view(struct peer *p, const struct message *m)
 	return p->view->qp_num;
 }
 
-/* Opens target ARG; 0 or an errno value. */
-static inline uint32_t open_view(struct peer *p, const struct message *m)
+uint32_t open_view(struct peer *p, const struct message *m)
 {
 	struct ibv_qp_open_attr attr = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
@@ -156,7 +95,7 @@ static inline uint32_t open_view(struct peer *p, const struct message *m)
 	return 0;
 }
 
-static inline uint32_t destroy_view(struct peer *p, const struct message *m)
+uint32_t destroy_view(struct peer *p, const struct message *m)
 {
 	struct ibv_qp *view = p->view;
 
@@ -165,7 +104,7 @@ static inline uint32_t destroy_view(struct peer *p, const struct message *m)
 	return ibv_destroy_qp(view);
 }
 
-static inline uint32_t close_domain(struct peer *p, const struct message *m)
+uint32_t close_domain(struct peer *p, const struct message *m)
 {
 	(void)m;
 	if (p->srq) {
@@ -176,9 +115,9 @@ static inline uint32_t close_domain(struct peer *p, const struct message *m)
 	return ibv_close_xrcd(p->xrcd);
 }
 
-static inline void serve(int fd, const char *path)
+static void serve(const struct devices *on, int fd, const char *path)
 {
-	struct peer p = { .ctx = open_device(device[SERVER]) };
+	struct peer p = { .on = on, .ctx = open_device(on->name[SERVER]) };
 	struct message m;
 
 	p.buf = aligned_alloc(4096, DEPTH * SIZE);
@@ -196,10 +135,8 @@ static inline void serve(int fd, const char *path)
 	_exit(0);
 }
 
-/* ---- the processes, as the program sees them ---- */
-
 /* Starts a process of the domain of PATH. */
-static inline struct child start(const char *path)
+static struct child start_in(const struct devices *on, const char *path)
 {
 	struct child c;
 	int fds[2];
@@ -211,39 +148,52 @@ static inline struct child start(const char *path)
 	if (!c.pid) {
 		close(fds[0]);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve(fds[1], path);
+		serve(on, fds[1], path);
 	}
 	close(fds[1]);
 	c.fd = fds[0];
 	return c;
 }
 
-static inline uint32_t tell2(struct child *c,
-			     uint32_t (*run)(struct peer *p, const struct message *m),
-			     uint32_t arg, uint32_t extra)
+struct child start(const struct domains *self)
+{
+	return start_in(&self->on, self->domain_file);
+}
+
+struct child start_other(const struct domains *self)
+{
+	return start_in(&self->on, self->other_file);
+}
+
+uint32_t tell2(const struct devices *on, struct child *c,
+	       uint32_t (*run)(struct peer *p, const struct message *m),
+	       uint32_t arg, uint32_t extra)
 {
 	struct message m = { .run = run, .arg = arg, .extra = extra };
-	struct ibv_context *ctx = open_device(device[CLIENT]);
+	struct ibv_context *ctx = open_device(on->name[CLIENT]);
 	uint32_t answer;
 
-	CHECK(!ibv_query_gid(ctx, 1, gid_index[CLIENT], &m.client));
+	CHECK(!ibv_query_gid(ctx, 1, on->gid_index[CLIENT], &m.client));
 	ibv_close_device(ctx);
 	CHECK(write(c->fd, &m, sizeof(m)) == sizeof(m));
 	CHECK(read(c->fd, &answer, sizeof(answer)) == sizeof(answer));
 	return answer;
 }
 
-#define tell(child, run, arg) tell2(child, run, arg, 0)
+uint32_t tell(const struct devices *on, struct child *c,
+	      uint32_t (*run)(struct peer *p, const struct message *m), uint32_t arg)
+{
+	return tell2(on, c, run, arg, 0);
+}
 
-static inline void kill_child(struct child *c)
+void kill_child(struct child *c)
 {
 	CHECK(!kill(c->pid, SIGKILL));
 	CHECK(waitpid(c->pid, NULL, 0) == c->pid);
 	close(c->fd);
 }
 
-/* Lets the process end by itself. */
-static inline void end_child(struct child *c)
+void end_child(struct child *c)
 {
 	int status;
 
@@ -253,31 +203,18 @@ static inline void end_child(struct child *c)
 	CHECK(waitpid(c->pid, &status, 0) == c->pid && status == 0);
 }
 
-/* ---- the client ---- */
-
-struct client {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_cq *cq;
-	struct ibv_mr *mr;
-	struct ibv_qp *qp;
-	union ibv_gid server;
-	uint8_t *buf;
-	uint8_t rnr_retry;
-};
-
-static inline void make_client(struct client *c)
+void make_client(const struct devices *on, struct client *c)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
 		.cap = { .max_send_wr = DEPTH, .max_send_sge = 1 },
 	};
-	struct ibv_context *ctx = open_device(device[SERVER]);
+	struct ibv_context *ctx = open_device(on->name[SERVER]);
 
-	CHECK(!ibv_query_gid(ctx, 1, gid_index[SERVER], &c->server));
+	CHECK(!ibv_query_gid(ctx, 1, on->gid_index[SERVER], &c->server));
 	ibv_close_device(ctx);
 	c->rnr_retry = 7;
-	c->ctx = open_device(device[CLIENT]);
+	c->ctx = open_device(on->name[CLIENT]);
 	c->buf = aligned_alloc(4096, 4096);
 	c->pd = ibv_alloc_pd(c->ctx);
 	c->cq = ibv_create_cq(c->ctx, 2 * DEPTH, NULL, NULL, 0);
@@ -289,9 +226,9 @@ static inline void make_client(struct client *c)
 	CHECK(c->mr && c->qp);
 }
 
-static inline void connect_client(struct client *c, uint32_t target)
+void connect_client(const struct devices *on, struct client *c, uint32_t target)
 {
-	struct ibv_qp_attr a = connected_to(target, &c->server, gid_index[CLIENT]);
+	struct ibv_qp_attr a = connected_to(target, &c->server, on->gid_index[CLIENT]);
 
 	to_rtr(c->qp, a);
 	a.qp_state = IBV_QPS_RTS;
@@ -304,9 +241,8 @@ static inline void connect_client(struct client *c, uint32_t target)
 			     IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
-/* Sends what is in the client's buffer to SRQ number SRQN; how it completed. */
-static inline enum ibv_wc_status send_buffer(struct client *c, uint32_t srqn, uint32_t id,
-					     uint32_t imm_data)
+enum ibv_wc_status send_buffer(struct client *c, uint32_t srqn, uint32_t id,
+			       uint32_t imm_data)
 {
 	struct ibv_sge sge = { (uintptr_t)c->buf, SIZE, c->mr->lkey };
 	struct ibv_send_wr *bad, wr = {
@@ -324,31 +260,30 @@ static inline enum ibv_wc_status send_buffer(struct client *c, uint32_t srqn, ui
 	return wc.status;
 }
 
-/* Sends it to a target that is gone, for whose answer C, to which all has been answered, would wait long. */
-static inline void unanswered(struct client *c, uint32_t srqn)
+void unanswered(struct client *c, uint32_t srqn)
 {
 	CHECK(!make_hasty(c->qp));
 	CHECK(send_buffer(c, srqn, 0, 0) == IBV_WC_RETRY_EXC_ERR);
 }
 
-static void make_files(void)
+static int make_file(char *path, const char *name)
 {
-	int domain = mkstemp(domain_file), other = mkstemp(other_file);
+	sprintf(path, "/tmp/selftest-%s-XXXXXX", name);
+	return mkstemp(path);
+}
+
+void make_files(struct domains *self)
+{
+	int domain = make_file(self->domain_file, "xrc");
+	int other = make_file(self->other_file, "xrc-other");
 
 	CHECK(domain >= 0 && other >= 0);
 	close(domain);
 	close(other);
 }
 
-static void remove_files(void)
+void remove_files(struct domains *self)
 {
-	unlink(domain_file);
-	unlink(other_file);
+	unlink(self->domain_file);
+	unlink(self->other_file);
 }
-
-static inline int main_of_xrc(const struct check_case *cases, int argc, char **argv)
-{
-	return main_around(cases, make_files, remove_files, argc, argv);
-}
-
-#endif /* SELFTEST_XRC_H */

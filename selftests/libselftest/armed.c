@@ -1,23 +1,8 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * A completion queue with a channel, and a queue pair within the process that
- * fills it.
- */
-#ifndef SELFTEST_ARMED_H
-#define SELFTEST_ARMED_H
-
-#include "check.h"
-
-struct armed {
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq, *sink;
-	struct end e[2];
-};
+// SPDX-License-Identifier: GPL-2.0
+#include "armed.h"
 
 /* QPs of A, whose first receives to A's queue. */
-static inline void connect_pair(struct armed *a, int gid_index)
+static void connect_pair(struct armed *a, int gid_index)
 {
 	int i;
 
@@ -40,9 +25,8 @@ static inline void connect_pair(struct armed *a, int gid_index)
 	connect_end(&a->e[1], &a->e[0]);
 }
 
-/* A queue of ENTRIES at VECTOR. */
-static inline void make_armed(struct armed *a, const char *device, int gid_index, int entries,
-			      int vector)
+void make_armed(struct armed *a, const char *device, int gid_index, int entries,
+		int vector)
 {
 	a->ctx = open_device(device);
 	a->pd = ibv_alloc_pd(a->ctx);
@@ -54,13 +38,12 @@ static inline void make_armed(struct armed *a, const char *device, int gid_index
 	connect_pair(a, gid_index);
 }
 
-static inline void arm(struct armed *a)
+void arm(struct armed *a)
 {
 	CHECK(!ibv_req_notify_cq(a->cq, 0));
 }
 
-/* Puts N completions into A's queue: they are there when it returns. */
-static inline void complete(struct armed *a, int n)
+void complete(struct armed *a, int n)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_recv_wr recv = { 0 }, *bad_recv;
@@ -75,8 +58,7 @@ static inline void complete(struct armed *a, int n)
 	}
 }
 
-/* Takes the N completions of A's queue, which are all. */
-static inline void drain(struct armed *a, int n)
+void drain_armed(struct armed *a, int n)
 {
 	struct ibv_wc wc;
 
@@ -85,8 +67,7 @@ static inline void drain(struct armed *a, int n)
 	CHECK(ibv_poll_cq(a->cq, 1, &wc) == 0);
 }
 
-/* Takes A's event and then N completions. */
-static inline void take_event(struct armed *a, int n)
+void take_event(struct armed *a, int n)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -95,11 +76,10 @@ static inline void take_event(struct armed *a, int n)
 	CHECK(!ibv_get_cq_event(a->channel, &cq, &context));
 	CHECK(cq == a->cq && context == a);
 	ibv_ack_cq_events(cq, 1);
-	drain(a, n);
+	drain_armed(a, n);
 }
 
-/* Everything goes. */
-static inline void destroy_armed(struct armed *a)
+void destroy_armed(struct armed *a)
 {
 	CHECK(!ibv_destroy_qp(a->e[0].qp) && !ibv_destroy_qp(a->e[1].qp));
 	CHECK(!ibv_destroy_cq(a->cq) && !ibv_destroy_cq(a->sink));
@@ -107,13 +87,10 @@ static inline void destroy_armed(struct armed *a)
 	CHECK(!ibv_dealloc_pd(a->pd) && !ibv_close_device(a->ctx));
 }
 
-/* The same, and no event is left over. */
-static inline void end_armed(struct armed *a)
+void end_armed(struct armed *a)
 {
 	struct pollfd p = { .fd = a->channel->fd, .events = POLLIN };
 
 	CHECK(poll(&p, 1, 0) == 0);
 	destroy_armed(a);
 }
-
-#endif /* SELFTEST_ARMED_H */

@@ -1,34 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Counts objects in the kernel: objects of all RDMA devices as `rdma res` counts them,
- * memory that this process has pinned, and its open files. Also creates and removes
- * links as `rdma link` does.
- */
-#ifndef SELFTEST_CENSUS_H
-#define SELFTEST_CENSUS_H
+// SPDX-License-Identifier: GPL-2.0
+#include "census.h"
 
-#include <dirent.h>
-#include <linux/netlink.h>
-#include <rdma/rdma_netlink.h>
-#include <sys/socket.h>
-
-#include "check.h"
-
-struct census {
-	uint8_t objects[8192];
-	size_t len;
-	int pinned, files;
-};
-
-struct rdma_request {
-	struct nlmsghdr hdr;
-	uint8_t attrs[256];
-};
-
-/* The number of an operation in requests and answers. */
-#define RDMA_OP(op) RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_##op)
-
-static inline int rdma_socket(void)
+static int rdma_socket(void)
 {
 	static int fd = -1;
 
@@ -38,7 +11,7 @@ static inline int rdma_socket(void)
 	return fd;
 }
 
-static inline void rdma_begin(struct rdma_request *r, uint16_t op, uint16_t flags)
+void rdma_begin(struct rdma_request *r, uint16_t op, uint16_t flags)
 {
 	memset(r, 0, sizeof(*r));
 	r->hdr.nlmsg_len = sizeof(r->hdr);
@@ -46,7 +19,7 @@ static inline void rdma_begin(struct rdma_request *r, uint16_t op, uint16_t flag
 	r->hdr.nlmsg_flags = NLM_F_REQUEST | flags;
 }
 
-static inline void rdma_attr(struct rdma_request *r, uint16_t type, const void *data, size_t len)
+void rdma_attr(struct rdma_request *r, uint16_t type, const void *data, size_t len)
 {
 	struct nlattr *attr = (void *)r + r->hdr.nlmsg_len;
 
@@ -57,13 +30,12 @@ static inline void rdma_attr(struct rdma_request *r, uint16_t type, const void *
 	r->hdr.nlmsg_len += NLA_HDRLEN + NLA_ALIGN(len);
 }
 
-static inline void rdma_send(struct rdma_request *r)
+void rdma_send(struct rdma_request *r)
 {
 	CHECK(send(rdma_socket(), r, r->hdr.nlmsg_len, 0) == (ssize_t)r->hdr.nlmsg_len);
 }
 
-/* The value of errno that the kernel answers with, or 0. */
-static inline int rdma_ack(void)
+int rdma_ack(void)
 {
 	struct {
 		struct nlmsghdr hdr;
@@ -76,7 +48,7 @@ static inline int rdma_ack(void)
 	return -answer.err.error;
 }
 
-static inline void take_objects(struct census *c)
+static void take_objects(struct census *c)
 {
 	static uint8_t buf[1 << 16];
 	struct rdma_request r;
@@ -102,7 +74,7 @@ static inline void take_objects(struct census *c)
 	}
 }
 
-static inline void take_census(struct census *c)
+void take_census(struct census *c)
 {
 	FILE *f = fopen("/proc/self/status", "r");
 	DIR *dir = opendir("/proc/self/fd");
@@ -119,8 +91,7 @@ static inline void take_census(struct census *c)
 	closedir(dir);
 }
 
-/* Is all as it was? */
-static inline int is_census(const struct census *before)
+int is_census(const struct census *before)
 {
 	static struct census now;
 
@@ -139,5 +110,3 @@ static inline int is_census(const struct census *before)
 	}
 	return 1;
 }
-
-#endif /* SELFTEST_CENSUS_H */

@@ -1,56 +1,14 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Many senders to one tag-matching queue. Each has a connection of its own and some
- * messages in progress: short ones, long ones, ones that the queue's end fetches, and
- * ones without a tag. The queue has tags for any message of one sender, tags for
- * messages of any sender, and receives for the rest. Each message is checked: it must
- * be complete, arrive once, and arrive in its sender's order.
- */
-#ifndef SELFTEST_SENDERS_H
-#define SELFTEST_SENDERS_H
+// SPDX-License-Identifier: GPL-2.0
+#include "senders.h"
 
-#include "tm.h"
-
-#define SENDERS 16
-/* Messages of a sender under way. */
-#define WINDOW 4
-#define ROOM 24576
-#define SENDER_TAGS 24
-#define SENDER_RECEIVES 48
-#define RECEIVE_ROOM 8192
-#define FIN_ROOM 64
-
-struct sender {
-	struct ibv_qp *qp, *peer;
-	/* Messages that were sent, and that have come. */
-	uint32_t sent, got;
-	/* What has to happen before a place is free again. */
-	uint8_t busy[WINDOW];
-};
-
-struct senders {
-	/* The senders' end and the queue's. */
-	struct end a, b;
-	struct tag_queue tm;
-	struct sender s[SENDERS];
-	uint8_t *from, *to;
-	struct ibv_mr *from_mr, *to_mr;
-	/* The message that has taken a tag. */
-	struct { uint32_t sender, n; } taken[SENDER_TAGS];
-	/* Unexpected messages, and what was reported of them. */
-	uint32_t handled, reported;
-	uint32_t seed;
-	uint32_t matched, unexpected, untagged, fetched;
-};
-
-static inline uint32_t sender_rnd(struct senders *all, uint32_t below)
+static uint32_t sender_rnd(struct senders *all, uint32_t below)
 {
 	all->seed = all->seed * 1103515245 + 12345;
 	return (all->seed >> 16) % below;
 }
 
 /* What message N of a sender is. */
-static inline uint8_t message_op(uint32_t n)
+static uint8_t message_op(uint32_t n)
 {
 	switch (n % 8) {
 	case 2: return IBV_TMH_NO_TAG;
@@ -59,20 +17,20 @@ static inline uint8_t message_op(uint32_t n)
 	}
 }
 
-static inline uint32_t message_len(uint32_t sender, uint32_t n)
+static uint32_t message_len(uint32_t sender, uint32_t n)
 {
 	uint32_t odd = (n * 37 + sender * 11) % 997;
 
 	return n % 8 == 4 ? 3000 + 3 * odd : n % 8 == 5 ? 20 * odd : odd;
 }
 
-static inline uint8_t message_byte(uint32_t sender, uint32_t n, uint32_t i)
+static uint8_t message_byte(uint32_t sender, uint32_t n, uint32_t i)
 {
 	return n * 31 + sender * 7 + i * 13 + (i >> 8);
 }
 
-static inline void check_message(const uint8_t *at, uint32_t len,
-				 uint32_t sender, uint32_t n)
+static void check_message(const uint8_t *at, uint32_t len,
+			  uint32_t sender, uint32_t n)
 {
 	uint32_t i;
 
@@ -82,13 +40,13 @@ static inline void check_message(const uint8_t *at, uint32_t len,
 }
 
 /* Where message N of a sender lies: its headers, and behind them the data. */
-static inline uint8_t *message_place(struct senders *all, uint32_t sender, uint32_t n)
+static uint8_t *message_place(struct senders *all, uint32_t sender, uint32_t n)
 {
 	return all->from + (size_t)(sender * WINDOW + n % WINDOW) * (ROOM + 4096);
 }
 
 /* Posts tag I; every third is for any sender. */
-static inline int sender_tag(struct senders *all, uint32_t i)
+static int sender_tag(struct senders *all, uint32_t i)
 {
 	struct ibv_sge sge = {
 		(uintptr_t)all->to + (size_t)i * ROOM, ROOM, all->to_mr->lkey
@@ -105,7 +63,7 @@ static inline int sender_tag(struct senders *all, uint32_t i)
 	return ibv_post_srq_ops(all->tm.srq, &wr, &bad);
 }
 
-static inline int sender_receive(struct senders *all, uint32_t i)
+static int sender_receive(struct senders *all, uint32_t i)
 {
 	size_t at = SENDER_TAGS * (size_t)ROOM + (size_t)i * RECEIVE_ROOM;
 	struct ibv_sge sge = {
@@ -118,7 +76,7 @@ static inline int sender_receive(struct senders *all, uint32_t i)
 }
 
 /* A receive for the notice that a message was fetched. */
-static inline int sender_fin(struct senders *all, uint32_t sender, uint32_t place)
+static int sender_fin(struct senders *all, uint32_t sender, uint32_t place)
 {
 	struct ibv_sge sge = {
 		(uintptr_t)message_place(all, sender, place) + ROOM + 2048, FIN_ROOM,
@@ -131,7 +89,7 @@ static inline int sender_fin(struct senders *all, uint32_t sender, uint32_t plac
 	return ibv_post_recv(all->s[sender].qp, &wr, &bad);
 }
 
-static inline struct ibv_mr *sender_memory(struct end *e, uint8_t **p, size_t size)
+static struct ibv_mr *sender_memory(struct end *e, uint8_t **p, size_t size)
 {
 	struct ibv_mr *mr;
 
@@ -144,8 +102,8 @@ static inline struct ibv_mr *sender_memory(struct end *e, uint8_t **p, size_t si
 	return mr;
 }
 
-static inline void senders_make(struct senders *all, const char *const device[2],
-				const int gid_index[2])
+void senders_make(struct senders *all, const char *const device[2],
+		  const int gid_index[2])
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_RC,
@@ -183,7 +141,7 @@ static inline void senders_make(struct senders *all, const char *const device[2]
 		CHECK(!sender_receive(all, i));
 }
 
-static inline void senders_free(struct senders *all)
+void senders_free(struct senders *all)
 {
 	uint32_t i;
 
@@ -198,7 +156,7 @@ static inline void senders_free(struct senders *all)
 }
 
 /* Sends the next message of a sender. */
-static inline int sender_send(struct senders *all, uint32_t sender)
+static int sender_send(struct senders *all, uint32_t sender)
 {
 	struct sender *s = &all->s[sender];
 	uint32_t n = s->sent, len = message_len(sender, n), i;
@@ -233,8 +191,8 @@ static inline int sender_send(struct senders *all, uint32_t sender)
 }
 
 /* Message N of a sender has come, on QPN. */
-static inline void in_order(struct senders *all, uint32_t sender, uint32_t n,
-			    uint32_t qpn)
+static void in_order(struct senders *all, uint32_t sender, uint32_t n,
+		     uint32_t qpn)
 {
 	CHECK(sender < SENDERS);
 	CHECK(n == all->s[sender].got);
@@ -242,7 +200,7 @@ static inline void in_order(struct senders *all, uint32_t sender, uint32_t n,
 	all->s[sender].got++;
 }
 
-static inline int handle_tag(struct senders *all, const struct tm_done *d)
+static int handle_tag(struct senders *all, const struct tm_done *d)
 {
 	uint32_t i = d->wr_id, sender, n;
 
@@ -264,7 +222,7 @@ static inline int handle_tag(struct senders *all, const struct tm_done *d)
 	return sender_tag(all, i);
 }
 
-static inline int handle_receive(struct senders *all, const struct tm_done *d)
+static int handle_receive(struct senders *all, const struct tm_done *d)
 {
 	uint8_t *p = all->to + SENDER_TAGS * (size_t)ROOM + d->wr_id * RECEIVE_ROOM;
 	uint32_t sender, n, op;
@@ -297,7 +255,7 @@ static inline int handle_receive(struct senders *all, const struct tm_done *d)
 }
 
 /* Takes what has come. Not 0 when something failed. */
-static inline int senders_poll(struct senders *all)
+static int senders_poll(struct senders *all)
 {
 	struct tm_done d;
 	struct ibv_wc wc;
@@ -343,9 +301,7 @@ static inline int senders_poll(struct senders *all)
 	return bad;
 }
 
-/* Sends a few messages of any senders that have fewer than MAX, and takes what has
- * come. Not 0 when something failed. */
-static inline int senders_step(struct senders *all, uint32_t max)
+int senders_step(struct senders *all, uint32_t max)
 {
 	uint32_t i, k;
 	int bad = 0;
@@ -358,8 +314,7 @@ static inline int senders_step(struct senders *all, uint32_t max)
 	return bad ? bad : senders_poll(all);
 }
 
-/* Whether each sender's MAX messages have come, and all places are free. */
-static inline int senders_done(const struct senders *all, uint32_t max)
+int senders_done(const struct senders *all, uint32_t max)
 {
 	uint32_t i, k;
 
@@ -372,5 +327,3 @@ static inline int senders_done(const struct senders *all, uint32_t max)
 	}
 	return 1;
 }
-
-#endif /* SELFTEST_SENDERS_H */

@@ -1,35 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Messages from one end to another over RC, UD or XRC, for the programs in C that
- * do the same with each: sends at end A, receives at end B or in a shared queue
- * there.
- */
-#ifndef SELFTEST_FLOW_H
-#define SELFTEST_FLOW_H
+// SPDX-License-Identifier: GPL-2.0
+#include "flow.h"
 
-#include <fcntl.h>
-
-#include "check.h"
-
-#define FLOW_QKEY 0x11223344
-/* What stands in front of a datagram. */
-#define FLOW_GRH 40
-
-enum flow_kind { FLOW_RC, FLOW_UD, FLOW_XRC };
-
-struct flow {
-	enum flow_kind kind;
-	struct end a, b;
-	/* Made by the flow, not lent by another. */
-	int owns_ends;
-	/* Where receives come from; NULL: from B's own queue. */
-	struct ibv_srq *srq;
-	uint32_t srqn;
-	struct ibv_xrcd *xrcd;
-	struct ibv_ah *ah;
-};
-
-static inline struct ibv_qp *flow_qp(const struct flow *f, struct end *e)
+static struct ibv_qp *flow_qp(const struct flow *f, struct end *e)
 {
 	struct ibv_qp_init_attr_ex init = {
 		.cap = { PAIR_DEPTH, PAIR_DEPTH, 2, 2, 64 },
@@ -57,7 +29,7 @@ static inline struct ibv_qp *flow_qp(const struct flow *f, struct end *e)
 	return ibv_create_qp_ex(e->ctx, &init);
 }
 
-static inline void flow_make_srq(struct flow *f)
+static void flow_make_srq(struct flow *f)
 {
 	struct ibv_srq_init_attr_ex attr = {
 		.attr = { .max_wr = PAIR_DEPTH, .max_sge = 2 },
@@ -85,7 +57,7 @@ static inline void flow_make_srq(struct flow *f)
 }
 
 /* Takes the queue pair of a datagram end to RTS. */
-static inline void flow_ready(struct end *e)
+static void flow_ready(struct end *e)
 {
 	struct ibv_qp_attr a = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = FLOW_QKEY,
@@ -100,7 +72,7 @@ static inline void flow_ready(struct end *e)
 }
 
 /* Takes both queue pairs from RESET to RTS. */
-static inline void flow_connect(struct flow *f)
+static void flow_connect(struct flow *f)
 {
 	if (f->kind == FLOW_UD) {
 		flow_ready(&f->a);
@@ -111,8 +83,7 @@ static inline void flow_connect(struct flow *f)
 	connect_end(&f->b, &f->a);
 }
 
-/* Makes both queue pairs and connects them. */
-static inline void flow_make_qps(struct flow *f)
+void flow_make_qps(struct flow *f)
 {
 	f->a.qp = flow_qp(f, &f->a);
 	f->b.qp = flow_qp(f, &f->b);
@@ -120,8 +91,7 @@ static inline void flow_make_qps(struct flow *f)
 	flow_connect(f);
 }
 
-/* Both queue pairs anew, from whatever state: what was posted is forgotten. */
-static inline void flow_reset(struct flow *f)
+void flow_reset(struct flow *f)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
 
@@ -130,7 +100,7 @@ static inline void flow_reset(struct flow *f)
 	flow_connect(f);
 }
 
-static inline void flow_make_ah(struct flow *f)
+static void flow_make_ah(struct flow *f)
 {
 	struct ibv_ah_attr attr = {
 		.is_global = 1, .port_num = 1,
@@ -143,7 +113,7 @@ static inline void flow_make_ah(struct flow *f)
 
 /* Makes F between the ends that it has; SHARED: receives come from a shared queue,
  * as they always do with XRC. */
-static inline void flow_between(struct flow *f, int shared)
+static void flow_between(struct flow *f, int shared)
 {
 	if (shared || f->kind == FLOW_XRC)
 		flow_make_srq(f);
@@ -152,9 +122,8 @@ static inline void flow_between(struct flow *f, int shared)
 	flow_make_qps(f);
 }
 
-/* From DEVICE[0] to DEVICE[1]. */
-static inline void make_flow(struct flow *f, enum flow_kind kind, int shared,
-			     const char *const device[2], const int gid_index[2])
+void make_flow(struct flow *f, enum flow_kind kind, int shared,
+	       const char *const device[2], const int gid_index[2])
 {
 	*f = (struct flow) { .kind = kind, .owns_ends = 1 };
 	open_end(&f->a, device[0], gid_index[0]);
@@ -162,21 +131,20 @@ static inline void make_flow(struct flow *f, enum flow_kind kind, int shared,
 	flow_between(f, shared);
 }
 
-/* Between the ends of OTHER: same PDs, CQs and memory. */
-static inline void make_flow_beside(struct flow *f, enum flow_kind kind, const struct flow *other)
+void make_flow_beside(struct flow *f, enum flow_kind kind, const struct flow *other)
 {
 	*f = (struct flow) { .kind = kind, .a = other->a, .b = other->b };
 	flow_between(f, 0);
 }
 
-static inline void flow_free_end(struct end *e)
+static void flow_free_end(struct end *e)
 {
 	CHECK(!ibv_dereg_mr(e->mr) && !ibv_destroy_cq(e->cq) && !ibv_dealloc_pd(e->pd));
 	CHECK(!ibv_close_device(e->ctx));
 	free(e->buf);
 }
 
-static inline void free_flow(struct flow *f)
+void free_flow(struct flow *f)
 {
 	CHECK(!ibv_destroy_qp(f->a.qp) && !ibv_destroy_qp(f->b.qp));
 	CHECK(!f->ah || !ibv_destroy_ah(f->ah));
@@ -188,14 +156,12 @@ static inline void free_flow(struct flow *f)
 	}
 }
 
-/* Where the bytes of a message land. */
-static inline uint8_t *flow_landing(const struct flow *f)
+uint8_t *flow_landing(const struct flow *f)
 {
 	return f->b.buf + PAIR_SIZE + (f->kind == FLOW_UD ? FLOW_GRH : 0);
 }
 
-/* The post calls return the errno value, as the library does. */
-static inline int flow_receive(struct flow *f, uint64_t id)
+int flow_receive(struct flow *f, uint64_t id)
 {
 	struct ibv_sge sge = { (uintptr_t)f->b.buf + PAIR_SIZE, PAIR_SIZE, f->b.mr->lkey };
 	struct ibv_recv_wr *bad, wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
@@ -203,7 +169,7 @@ static inline int flow_receive(struct flow *f, uint64_t id)
 	return f->srq ? ibv_post_srq_recv(f->srq, &wr, &bad) : ibv_post_recv(f->b.qp, &wr, &bad);
 }
 
-static inline int flow_send(struct flow *f, uint64_t id, uint32_t length)
+int flow_send(struct flow *f, uint64_t id, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)f->a.buf, length, f->a.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
@@ -220,5 +186,3 @@ static inline int flow_send(struct flow *f, uint64_t id, uint32_t length)
 	}
 	return ibv_post_send(f->a.qp, &wr, &bad);
 }
-
-#endif /* SELFTEST_FLOW_H */

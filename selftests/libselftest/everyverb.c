@@ -1,22 +1,16 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Each verb that creates or changes something, and its reverse, as one call on objects
- * that prepare() has created once. A verb returns 0 or the value of errno.
- */
-#ifndef SELFTEST_EVERYVERB_H
-#define SELFTEST_EVERYVERB_H
-
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <infiniband/xroce_dv.h>
 #include <rdma/ib_user_verbs.h>
 #include <rdma/xroce-abi.h>
 
 #include "census.h"
+#include "everyverb.h"
 #include "tm.h"
 
-static const char *device[2];
+static struct devices on;
 static const char *netdev;
-static int gid_index[2];
 
 /* Two devices, queue pairs of which are connected. */
 static struct end a, b;
@@ -116,7 +110,7 @@ static int make_link(void)
 /* All that the driver does; then ib_core finds that the name is taken. */
 static int make_link_twice(void)
 {
-	int ret = add_link(device[0]);
+	int ret = add_link(on.name[0]);
 
 	return ret == ENFILE ? 0 : ret;
 }
@@ -709,13 +703,15 @@ static int last_one(void)
 	return 0;
 }
 
-static void prepare(void)
+void prepare(const struct devices *devices, const char *net_device)
 {
 	struct tag_queue_size size = { .tags = 16, .ops = 8, .receives = 16 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 1 };
 
-	make_end(&a, device[0], gid_index[0]);
-	make_end(&b, device[1], gid_index[1]);
+	on = *devices;
+	netdev = net_device;
+	make_end(&a, on.name[0], on.gid_index[0]);
+	make_end(&b, on.name[1], on.gid_index[1]);
 	connect_end(&a, &b);
 	connect_end(&b, &a);
 	first_device = a.ctx->device;
@@ -741,4 +737,61 @@ static void prepare(void)
 	CHECK(!ibv_modify_qp(datagrams, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-#endif /* SELFTEST_EVERYVERB_H */
+#define VERB(text, make_it, undo_it, ...)					\
+	{ .name = text, .make = make_it, .undo = undo_it, ##__VA_ARGS__ }
+
+const struct verb verbs[] = {
+	VERB("open_device by write", write_context, undo_file, .undo_apart = 1),
+	VERB("open_device", make_context, undo_context, .where = OPENING),
+	VERB("alloc_pd", make_pd, undo_pd),
+	VERB("reg_mr", make_mr, undo_mr),
+	VERB("reg_mr on demand", make_odp, undo_mr),
+	VERB("rereg_mr", rereg, NULL, .before = make_half, .after = undo_mr, .kept = region_kept,
+	     .copies_last = 1),
+	VERB("alloc_dm", make_dm, undo_dm),
+	VERB("reg_dm_mr", make_dm_mr, undo_mr, .before = make_dm, .after = undo_dm),
+	VERB("alloc_mw type 1", make_mw1, undo_mw),
+	VERB("alloc_mw type 2", make_mw2, undo_mw),
+	VERB("create_comp_channel", make_channel, undo_channel, .undo_apart = 1),
+	VERB("create_cq", make_cq, undo_cq),
+	VERB("resize_cq", resize, NULL, .before = make_cq_to_resize, .after = undo_cq,
+	     .kept = cq_kept, .copies_last = 1),
+	VERB("create_srq", make_srq, undo_srq),
+	VERB("create_srq XRC", make_xrc_srq, undo_srq),
+	VERB("create_srq TM", make_tagged_srq, undo_srq),
+	VERB("modify_srq", modify_srq, NULL, .kept = srq_kept),
+	VERB("open_xrcd", make_shared, undo_xrcd),
+	VERB("open_xrcd again", make_again, undo_xrcd),
+	VERB("open_xrcd private", make_private, undo_xrcd),
+	VERB("create_qp RC", make_rc, undo_qp),
+	VERB("create_qp RC for tags", make_tagged_rc, undo_qp),
+	VERB("create_qp UC", make_uc, undo_qp),
+	VERB("create_qp UD", make_ud, undo_qp),
+	VERB("create_qp XRC_SEND", make_xrc_send, undo_qp),
+	VERB("create_qp XRC_RECV", make_target, undo_qp, .where = IN_DRIVER),
+	VERB("open_qp", open_target, undo_opened, .where = IN_DRIVER, .undo_apart = 1),
+	VERB("modify_qp to INIT", to_init, to_reset, .before = make_rc, .after = undo_qp,
+	     .kept = reset_kept),
+	VERB("modify_qp to RTR", to_rtr, back_to_init, .before = make_rc_in_init,
+	     .after = undo_qp, .kept = init_kept, .undo_apart = 1),
+	VERB("modify_qp to RTS", to_rts, back_to_rtr, .before = make_rc_in_rtr,
+	     .after = undo_qp, .kept = rtr_kept, .undo_apart = 1),
+	VERB("create_xrc_rcv_qp", make_rcv_qp, undo_rcv_qp),
+	VERB("modify_xrc_rcv_qp", modify_rcv_qp, NULL, .before = make_rcv_qp,
+	     .after = undo_rcv_qp),
+	VERB("query_xrc_rcv_qp", query_rcv_qp, NULL, .before = make_rcv_qp,
+	     .after = undo_rcv_qp),
+	VERB("reg_xrc_rcv_qp", register_rcv_qp, unregister_rcv_qp, .before = open_other,
+	     .after = close_other),
+	VERB("create_ah", make_ah, undo_ah),
+	VERB("attach_mcast", attach, detach),
+	VERB("post_send RC", send_rc, received, .before = expect_one, .after = last_one,
+	     .undo_apart = 1, .copies_last = 1, .never_fails = 1),
+	VERB("post_send UD", send_ud, NULL, .before = make_ah, .after = undo_ah, .copies_last = 1,
+	     .never_fails = 1),
+	VERB("link add", make_link_twice, NULL, .where = LINKS),
+	VERB("link add in ib_core", make_link, undo_link, .where = CORE_LINKS, .undo_apart = 1,
+	     .step = 1300, .most = 6000),
+};
+
+const size_t verb_count = sizeof(verbs) / sizeof(verbs[0]);

@@ -1,19 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Datagram queue pairs, for the programs in C.
- */
-#ifndef SELFTEST_DATAGRAMS_H
-#define SELFTEST_DATAGRAMS_H
+// SPDX-License-Identifier: GPL-2.0
+#include "datagrams.h"
 
-#include "check.h"
-
-#define QKEY 0x11111111
-/* Bytes in front of what a datagram brings. */
-#define GRH 40
-#define DATAGRAMS 16
-
-/* One that is ready to send, with DATAGRAMS sends and receives of one element. */
-static inline struct ibv_qp *datagram_qp(struct ibv_pd *pd, struct ibv_cq *cq)
+struct ibv_qp *datagram_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 {
 	struct ibv_qp_init_attr init = {
 		.qp_type = IBV_QPT_UD, .send_cq = cq, .recv_cq = cq,
@@ -31,5 +19,3 @@ static inline struct ibv_qp *datagram_qp(struct ibv_pd *pd, struct ibv_cq *cq)
 	CHECK(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 	return qp;
 }
-
-#endif /* SELFTEST_DATAGRAMS_H */

@@ -1,17 +1,7 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Counts the objects that the kernel has for this program's context. This is faster
- * than census() of made.h, which sees the driver's side and is used only at the end of
- * a case.
- */
-#ifndef SELFTEST_COUNTED_H
-#define SELFTEST_COUNTED_H
+// SPDX-License-Identifier: GPL-2.0
+#include "counted.h"
 
-#include "made.h"
-#include "rawioctl.h"
-
-/* How many objects our context has. */
-static inline int objects(void)
+int objects(struct owned *self)
 {
 	static const uint16_t ids[] = {
 		UVERBS_OBJECT_PD, UVERBS_OBJECT_CQ, UVERBS_OBJECT_QP, UVERBS_OBJECT_SRQ,
@@ -30,10 +20,8 @@ static inline int objects(void)
 		raw_in(&raw, UVERBS_ATTR_INFO_OBJECT_ID, &id, 8);
 		raw_attr(&raw, UVERBS_ATTR_INFO_TOTAL_HANDLES, 4, (uintptr_t)&total);
 		raw_attr(&raw, UVERBS_ATTR_INFO_HANDLES_LIST, sizeof(list), (uintptr_t)list);
-		CHECK(!raw_call(ours.ctx, &raw));
+		CHECK(!raw_call(self->ours.ctx, &raw));
 		n += total;
 	}
 	return n;
 }
-
-#endif /* SELFTEST_COUNTED_H */

@@ -1,30 +1,14 @@
-/* SPDX-License-Identifier: GPL-2.0 */
-/*
- * Two ends, a and b, of queue pairs of one type: UC and RC are connected, UD has an
- * address handle for the other end. Each end sends from the first half of its memory
- * and receives into the second.
- */
-#ifndef SELFTEST_UNRELIABLE_H
-#define SELFTEST_UNRELIABLE_H
+// SPDX-License-Identifier: GPL-2.0
+#include "unreliable.h"
 
-#include "ends.h"
-
-#define QKEY 0x11223344
-/* What stands before a datagram in a receive. */
-#define GRH 40
-
-static enum ibv_qp_type type;
-static struct ibv_ah *to_a, *to_b;
-
-/* ibv_modify_qp() to STATE, with IBV_QP_CUR_STATE if CURRENT is a state. */
-static inline int set_state(struct end *e, enum ibv_qp_state state, int current)
+int set_state(struct end *e, enum ibv_qp_state state, int current)
 {
 	struct ibv_qp_attr attr = { .qp_state = state, .cur_qp_state = current };
 
 	return ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | (current < 0 ? 0 : IBV_QP_CUR_STATE));
 }
 
-static inline void path(const struct end *e, const struct end *peer, struct ibv_ah_attr *attr)
+void path(const struct end *e, const struct end *peer, struct ibv_ah_attr *attr)
 {
 	*attr = (struct ibv_ah_attr){
 		.is_global = 1, .port_num = 1,
@@ -32,10 +16,9 @@ static inline void path(const struct end *e, const struct end *peer, struct ibv_
 	};
 }
 
-/* From RESET to RTS. */
-static inline void start_unreliable(struct end *e, const struct end *peer)
+void start_unreliable(struct unreliable *self, struct end *e, const struct end *peer)
 {
-	int datagrams = type == IBV_QPT_UD;
+	int datagrams = self->type == IBV_QPT_UD;
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .path_mtu = IBV_MTU_1024,
@@ -52,7 +35,7 @@ static inline void start_unreliable(struct end *e, const struct end *peer)
 	CHECK(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN));
 }
 
-static inline void make_unreliable(enum ibv_qp_type t)
+void make_unreliable(struct unreliable *self, enum ibv_qp_type t)
 {
 	struct ibv_qp_init_attr init = {
 		.cap = { PAIR_DEPTH, PAIR_DEPTH, 2, 2, 64 },
@@ -60,53 +43,58 @@ static inline void make_unreliable(enum ibv_qp_type t)
 	struct ibv_ah_attr attr;
 	struct end *e;
 
-	init.qp_type = type = t;
-	for (e = &a; ; e = &b) {
-		open_end(e, device[e == &b], gid_index[e == &b]);
+	init.qp_type = self->type = t;
+	for (e = &self->pair.a; ; e = &self->pair.b) {
+		open_end(e, self->pair.on.name[e == &self->pair.b],
+			 self->pair.on.gid_index[e == &self->pair.b]);
 		init.send_cq = init.recv_cq = e->cq;
 		e->qp = ibv_create_qp(e->pd, &init);
 		CHECK(e->qp);
-		if (e == &b)
+		if (e == &self->pair.b)
 			break;
 	}
-	path(&a, &b, &attr);
-	to_b = ibv_create_ah(a.pd, &attr);
-	path(&b, &a, &attr);
-	to_a = ibv_create_ah(b.pd, &attr);
-	CHECK(to_a && to_b);
-	start_unreliable(&a, &b);
-	start_unreliable(&b, &a);
+	path(&self->pair.a, &self->pair.b, &attr);
+	self->to_b = ibv_create_ah(self->pair.a.pd, &attr);
+	path(&self->pair.b, &self->pair.a, &attr);
+	self->to_a = ibv_create_ah(self->pair.b.pd, &attr);
+	CHECK(self->to_a && self->to_b);
+	start_unreliable(self, &self->pair.a, &self->pair.b);
+	start_unreliable(self, &self->pair.b, &self->pair.a);
 }
 
-static inline void free_unreliable(void)
+void free_unreliable(struct unreliable *self)
 {
-	CHECK(!ibv_destroy_ah(to_a) && !ibv_destroy_ah(to_b));
-	free_pair();
+	CHECK(!ibv_destroy_ah(self->to_a) && !ibv_destroy_ah(self->to_b));
+	free_pair(&self->pair);
 }
 
-/* A signalled SEND of E with immediate data ID and list SGE. */
-static inline struct ibv_send_wr request(struct end *e, uint32_t id, struct ibv_sge *sge)
+static struct end *peer_of(struct unreliable *self, const struct end *e)
+{
+	return e == &self->pair.a ? &self->pair.b : &self->pair.a;
+}
+
+struct ibv_send_wr request(struct unreliable *self, struct end *e, uint32_t id,
+			   struct ibv_sge *sge)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = id, .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM,
 		.imm_data = htobe32(id), .send_flags = IBV_SEND_SIGNALED,
 	};
 
-	if (type == IBV_QPT_UD) {
-		wr.wr.ud.ah = e == &a ? to_b : to_a;
-		wr.wr.ud.remote_qpn = (e == &a ? &b : &a)->qp->qp_num;
+	if (self->type == IBV_QPT_UD) {
+		wr.wr.ud.ah = e == &self->pair.a ? self->to_b : self->to_a;
+		wr.wr.ud.remote_qpn = peer_of(self, e)->qp->qp_num;
 		wr.wr.ud.remote_qkey = QKEY;
 	}
 	return wr;
 }
 
-static inline struct ibv_sge bytes_of(struct end *e, uint32_t length)
+struct ibv_sge bytes_of(struct end *e, uint32_t length)
 {
 	return (struct ibv_sge){ (uintptr_t)e->buf, length, e->mr->lkey };
 }
 
-/* The next completion of E is WR ID, with STATUS. */
-static inline struct ibv_wc expect_wc(struct end *e, uint64_t id, enum ibv_wc_status status)
+struct ibv_wc expect_wc(struct end *e, uint64_t id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = {};
 
@@ -120,21 +108,19 @@ static inline struct ibv_wc expect_wc(struct end *e, uint64_t id, enum ibv_wc_st
 	return wc;
 }
 
-/* Nothing has completed at E. */
-static inline void expect_none(struct end *e)
+void expect_none(struct end *e)
 {
 	struct ibv_wc wc;
 
 	CHECK(!ibv_poll_cq(e->cq, 1, &wc));
 }
 
-/* A message of LENGTH bytes from FROM, whole and right, to its peer; ID is its immediate data. */
-static inline void message(struct end *from, uint32_t id, uint32_t length)
+void message(struct unreliable *self, struct end *from, uint32_t id, uint32_t length)
 {
-	struct end *to = from == &a ? &b : &a;
+	struct end *to = peer_of(self, from);
 	struct ibv_sge sge = bytes_of(from, length);
-	struct ibv_send_wr *bad, wr = request(from, id, &sge);
-	uint32_t skip = type == IBV_QPT_UD ? GRH : 0, i;
+	struct ibv_send_wr *bad, wr = request(self, from, id, &sge);
+	uint32_t skip = self->type == IBV_QPT_UD ? GRH : 0, i;
 	struct ibv_wc wc;
 
 	for (i = 0; i < length; i++)
@@ -147,5 +133,3 @@ static inline void message(struct end *from, uint32_t id, uint32_t length)
 	CHECK(wc.imm_data == htobe32(id) && wc.byte_len == length + skip);
 	CHECK(!memcmp(to->buf + PAIR_SIZE + skip, from->buf, length));
 }
-
-#endif /* SELFTEST_UNRELIABLE_H */
