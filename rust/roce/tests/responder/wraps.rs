@@ -202,14 +202,24 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// What a request was answered with, besides an ACK.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Answer {
+    /// A WRITE: nothing.
+    Nothing,
+    /// A READ: data.
+    Data,
+    /// An atomic: what the memory held.
+    Original(u64),
+}
+
 /// A request that was executed.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     /// Its number, counted without an end.
     at: u64,
     packets: u64,
-    /// A READ, or the result of an atomic; `None`: a WRITE.
-    answer: Option<Option<u64>>,
+    answer: Answer,
     /// The responder may know its answer.
     is_known: bool,
 }
@@ -227,12 +237,12 @@ impl Model {
         at as u32 & 0xff_ffff
     }
 
-    fn did(&mut self, packets: u64, answer: Option<Option<u64>>) {
+    fn did(&mut self, packets: u64, answer: Answer) {
         self.done.push(Done {
             at: self.next,
             packets,
             answer,
-            is_known: answer.is_some(),
+            is_known: answer != Answer::Nothing,
         });
         self.next += packets;
         // Only so many, and only what a requester may have outstanding.
@@ -255,17 +265,17 @@ impl Model {
             Step::Write => {
                 let write = Raw::new(0x0a, psn).remote(1, 2, 0).ask();
                 self.peer.expect(&write, psn, ACK);
-                self.did(1, None);
+                self.did(1, Answer::Nothing);
             }
             Step::Add => {
                 let before = self.peer.env.memory.atomic[0];
                 assert_eq!(self.peer.original(psn, 3), Some(before));
-                self.did(1, Some(Some(before)));
+                self.did(1, Answer::Original(before));
             }
             Step::Read { packets } => {
                 self.peer.send(&read(psn, 256 * packets));
                 assert_eq!(self.peer.answers().len(), packets as usize);
-                self.did(u64::from(packets), Some(None));
+                self.did(u64::from(packets), Answer::Data);
             }
             Step::Pass { packets, is_local } => {
                 if is_local {
@@ -273,7 +283,7 @@ impl Model {
                 } else {
                     self.peer.responder.skip(packets);
                 }
-                self.did(u64::from(packets), None);
+                self.did(u64::from(packets), Answer::Nothing);
             }
             Step::RepeatRequest { back } => {
                 let Some(&d) = self.done.iter().rev().nth(back) else {
@@ -283,18 +293,18 @@ impl Model {
                     return;
                 }
                 match d.answer {
-                    None => self.repeat_write(d.at),
-                    Some(None) => {
+                    Answer::Nothing => self.repeat_write(d.at),
+                    Answer::Data => {
                         let n = d.packets as u32;
                         self.peer.send(&read(Self::psn(d.at), 256 * n));
                         let psns: Vec<_> = self.peer.answers().iter().map(|a| a.psn).collect();
                         let want: Vec<_> = (0..d.packets).map(|i| Self::psn(d.at + i)).collect();
                         assert_eq!(psns, if d.is_known { want } else { Vec::new() });
                     }
-                    Some(original) => {
+                    Answer::Original(original) => {
                         let cell = self.peer.env.memory.atomic[0];
                         let got = self.peer.original(Self::psn(d.at), 3);
-                        assert_eq!(got, original.filter(|_| d.is_known));
+                        assert_eq!(got, d.is_known.then_some(original));
                         assert_eq!(cell, self.peer.env.memory.atomic[0], "executed twice");
                     }
                 }

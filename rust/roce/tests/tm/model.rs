@@ -66,12 +66,22 @@ enum Completion {
     NotDeleted,
 }
 
+/// The first message of a sender.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum First {
+    /// It has not begun.
+    Waiting,
+    /// It has begun, and no tag has taken it.
+    Unexpected,
+    /// It has begun; the handle of the tag that took it.
+    Matched(u32),
+}
+
 /// How far a sender's connection is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Sender {
     messages: VecDeque<Message>,
-    /// The first message has begun; the handle of the tag that took it.
-    begun: Option<Option<u32>>,
+    first: First,
     /// The connection can break in the middle of a message.
     breaks: bool,
 }
@@ -138,7 +148,7 @@ impl World {
                         }
                     })
                     .collect(),
-                begun: None,
+                first: First::Waiting,
                 breaks: *breaks,
             })
             .collect();
@@ -185,7 +195,7 @@ impl World {
         for (i, s) in self.senders.iter().enumerate() {
             if !s.messages.is_empty() {
                 steps.push(Step::Arrive(i));
-                if s.breaks && s.begun.is_some() {
+                if s.breaks && s.first != First::Waiting {
                     steps.push(Step::Break(i));
                 }
             }
@@ -304,9 +314,10 @@ impl World {
     fn arrive(&mut self, sender: usize, device: &mut Device) -> Result<(), String> {
         let s = &mut self.senders[sender];
         let m = s.messages[0];
-        let taken = match s.begun {
-            Some(taken) => taken,
-            None => {
+        let taken = match s.first {
+            First::Matched(handle) => Some(handle),
+            First::Unexpected => None,
+            First::Waiting => {
                 let taken = self.device.take(m.tag);
                 device.with(|d| {
                     let real = d.find(m.tag).and_then(|index| d.take(index));
@@ -326,13 +337,13 @@ impl World {
                     }
                 }
                 if m.long {
-                    s.begun = Some(taken);
+                    s.first = taken.map_or(First::Unexpected, First::Matched);
                     return Ok(());
                 }
                 taken
             }
         };
-        s.begun = None;
+        s.first = First::Waiting;
         s.messages.pop_front();
         if taken.is_none() {
             self.order.push(m.id);
@@ -345,7 +356,7 @@ impl World {
     fn broken(&mut self, sender: usize, device: &mut Device) {
         let s = &mut self.senders[sender];
         s.messages.clear();
-        if s.begun.take() == Some(None) {
+        if core::mem::replace(&mut s.first, First::Waiting) == First::Unexpected {
             self.device.uncount();
             device.with(|d| d.uncount_unexpected());
         }
