@@ -82,6 +82,15 @@ impl Drop for Inside<'_> {
     }
 }
 
+/// Whether the gate of [`Gated`] data lets anybody in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// Readers may use the data.
+    Open,
+    /// Nobody but a writer may.
+    Closed,
+}
+
 /// Data behind a gate.
 ///
 /// [`read`](Self::read) never waits and may be nested, with the same or with other gates.
@@ -94,16 +103,16 @@ impl Drop for Inside<'_> {
 ///
 /// ```ignore
 /// use core::ops::Range;
-/// use rdma::gated::Gated;
+/// use rdma::gated::{Entry, Gated};
 ///
 /// /// What a key admits; closed until somebody grants it.
 /// struct Key(Gated<Range<u64>>);
 ///
 /// impl Key {
 ///     fn grant(&self, range: Range<u64>) {
-///         self.0.write(|admitted, _was_open| {
+///         self.0.write(|admitted, _was| {
 ///             *admitted = range;
-///             (true, ())
+///             (Entry::Open, ())
 ///         });
 ///     }
 ///
@@ -116,7 +125,7 @@ impl Drop for Inside<'_> {
 ///
 ///     /// When this returns, no `access` is running and none begins. Whether it was granted.
 ///     fn revoke(&self) -> bool {
-///         self.0.write(|_, was_open| (false, was_open))
+///         self.0.write(|_, was| (Entry::Closed, was == Entry::Open))
 ///     }
 /// }
 /// ```
@@ -158,7 +167,7 @@ impl<T> Gated<T> {
     /// Closes the gate, waits for the readers, and runs `f` on the data; it is told whether the gate
     /// was open and says whether it shall be. Process context or softirq, not from within
     /// [`read`](Self::read) of the same data; `f` must not sleep.
-    pub fn write<R>(&self, f: impl FnOnce(&mut T, bool) -> (bool, R)) -> R {
+    pub fn write<R>(&self, f: impl FnOnce(&mut T, Entry) -> (Entry, R)) -> R {
         let softirq = NoSoftirq::new();
         let mut before = self.state.load(Ordering::Relaxed);
         loop {
@@ -180,12 +189,19 @@ impl<T> Gated<T> {
         while self.state.load(Ordering::Acquire) & !(OPEN | WRITING) != 0 {
             hint::spin_loop();
         }
+        let was = match before & OPEN {
+            0 => Entry::Closed,
+            _ => Entry::Open,
+        };
         // SAFETY: We have the only WRITING, and no reader is inside: those that were counted since
         // found the gate closed.
-        let (open, result) = f(unsafe { &mut *self.data.get() }, before & OPEN != 0);
+        let (entry, result) = f(unsafe { &mut *self.data.get() }, was);
         // Readers come and go meanwhile, so only these bits change.
         self.state.fetch_xor(
-            if open { OPEN | WRITING } else { WRITING },
+            match entry {
+                Entry::Open => OPEN | WRITING,
+                Entry::Closed => WRITING,
+            },
             Ordering::Release,
         );
         drop(softirq);

@@ -22,20 +22,12 @@ use core::{
     },
 };
 
+pub use self::word::Run;
 use self::word::Word;
 use crate::{
     bindings,
     sync::NoSoftirq, //
 };
-
-/// What a run says when it ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Run {
-    /// Nothing is left that this run knows of.
-    Idle,
-    /// There is more to do, but the run has used up its budget.
-    Again,
-}
 
 /// What became of a [`kick`](Owner::kick).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,12 +128,12 @@ impl<T> Owner<T> {
         old.ok().map(Word)
     }
 
-    /// Gives up ownership; `more` leaves a mark. Returns the state that others see now.
+    /// Gives up ownership; [`Run::Again`] leaves a mark. Returns the state that others see now.
     #[inline]
-    fn release(&self, more: bool) -> Word {
-        let old = self.update(|w| Some(w.release(more)));
+    fn release(&self, run: Run) -> Word {
+        let old = self.update(|w| Some(w.release(run)));
         // `release` is possible in any state.
-        let now = old.map_or(Word(0), |w| w.release(more));
+        let now = old.map_or(Word(0), |w| w.release(run));
         if now.has_waiters() {
             // SAFETY: The word lives as long as `self`, which waiters borrow.
             unsafe { bindings::xrdma_wake_waiters(self.state.as_ptr()) };
@@ -165,7 +157,7 @@ impl<T> Owner<T> {
             }
             // SAFETY: We are the owner since `take`, until `release`: nobody else has a reference.
             let run = f(unsafe { &mut *self.data.get() });
-            let now = self.release(run == Run::Again);
+            let now = self.release(run);
             if run == Run::Again {
                 return Kick::Again;
             }
@@ -262,7 +254,7 @@ impl<T> DerefMut for OwnerGuard<'_, T> {
 
 impl<T> Drop for OwnerGuard<'_, T> {
     fn drop(&mut self) {
-        self.owner.release(false);
+        self.owner.release(Run::Idle);
     }
 }
 

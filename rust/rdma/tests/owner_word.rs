@@ -13,6 +13,7 @@ mod word;
 
 use std::collections::HashSet;
 use word::{
+    Run,
     Word,
     OWNED, //
 };
@@ -118,7 +119,7 @@ impl<const N: usize> State<N> {
             }
             Step::Release(round) => {
                 self.inside -= 1;
-                self.word = self.word.release(false);
+                self.word = self.word.release(Run::Idle);
                 if self.word.is_marked() {
                     Step::Take(round + 1)
                 } else {
@@ -127,7 +128,7 @@ impl<const N: usize> State<N> {
             }
             Step::ReleaseMore => {
                 self.inside -= 1;
-                self.word = self.word.release(true);
+                self.word = self.word.release(Run::Again);
                 Step::Mark
             }
             Step::EnterWait => {
@@ -157,7 +158,7 @@ impl<const N: usize> State<N> {
             Step::Locked => Step::Unlock,
             Step::Unlock => {
                 self.inside -= 1;
-                self.word = self.word.release(false);
+                self.word = self.word.release(Run::Idle);
                 // Whoever drops a guard kicks.
                 Step::Mark
             }

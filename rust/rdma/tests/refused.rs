@@ -126,7 +126,7 @@ fn table(table: &'static Table<u32>) {
 }
 fn gate(gate: &'static Gated<u32>) {
     gate.read(|number| for_ever(number)); //~ E0521
-    gate.write(|number, open| (open, for_ever(number))); //~ E0521
+    gate.write(|number, was| (was, for_ever(number))); //~ E0521
 }
 fn owner(owner: &'static Owner<u32>) {
     let _ = owner.kick(|number| (for_ever(number), Run::Idle).1); //~ E0521

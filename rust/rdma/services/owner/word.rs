@@ -13,6 +13,15 @@ pub const MARKED: u32 = 1 << 1;
 /// One sleeper that waits for the data; the bits from here up count them.
 pub const WAITER: u32 = 1 << 2;
 
+/// What a run says when it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Run {
+    /// Nothing is left that this run knows of.
+    Idle,
+    /// There is more to do, but the run has used up its budget.
+    Again,
+}
+
 /// A value of the state word.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Word(
@@ -79,13 +88,12 @@ impl Word {
         }
     }
 
-    /// Gives up ownership; `more` wants another run.
-    pub const fn release(self, more: bool) -> Self {
+    /// Gives up ownership; [`Run::Again`] wants another run.
+    pub const fn release(self, run: Run) -> Self {
         let word = self.0 & !OWNED;
-        if more {
-            Self(word | MARKED)
-        } else {
-            Self(word)
+        match run {
+            Run::Again => Self(word | MARKED),
+            Run::Idle => Self(word),
         }
     }
 }

@@ -17,7 +17,10 @@ use crate::mw;
 use crate::prelude::*;
 use crate::qp::request::RegPart;
 use crate::tables;
-use rdma::gated::Gated;
+use rdma::gated::{
+    Entry,
+    Gated, //
+};
 use rdma::mem;
 use rdma::mr::{
     AccessFlag,
@@ -151,7 +154,7 @@ impl WireMr {
     /// EINVAL for a region that is not for fast registration; the errors of `f`.
     pub fn map<R>(&self, f: impl FnOnce(&mut Memory) -> Result<R>) -> Result<R> {
         match &self.kind {
-            Region::Fast(fast) => fast.write(|r, _| (false, f(&mut r.memory))),
+            Region::Fast(fast) => fast.write(|r, _| (Entry::Closed, f(&mut r.memory))),
             Region::Fixed(_) => Err(EINVAL),
         }
     }
@@ -366,11 +369,11 @@ fn invalidate_fast(key: Key, pd: PdId, by: Invalidator) -> Result<(), Fault> {
         .and_then(|tables| {
             tables.mrs.with(key.index(), |mr| match &mr.kind {
                 Region::Fast(fast) if mr.pd == pd && fast.read(fits) != Some(false) => {
-                    fast.write(|r, open| {
+                    fast.write(|r, was| {
                         if fits(r) {
-                            (false, Ok(()))
+                            (Entry::Closed, Ok(()))
                         } else {
-                            (open, Err(Fault))
+                            (was, Err(Fault))
                         }
                     })
                 }
@@ -410,15 +413,15 @@ pub(crate) fn fast_register(qp: &WireQp, reg: &RegPart) -> Result<(), WcStatus> 
             tables.mrs.with(reg.key.index(), |mr| match &mr.kind {
                 // As for `invalidate_fast`: closed only when that may be right.
                 Region::Fast(fast) if mr.pd == qp.pd && fast.read(|_| ()).is_none() => {
-                    fast.write(|r, open| {
-                        if open {
+                    fast.write(|r, was| {
+                        if was == Entry::Open {
                             // It was not invalidated before.
-                            return (true, Err(WcStatus::MwBindErr));
+                            return (Entry::Open, Err(WcStatus::MwBindErr));
                         }
                         r.key = reg.key;
                         r.iova = reg.iova;
                         r.access = flags;
-                        (true, Ok(()))
+                        (Entry::Open, Ok(()))
                     })
                 }
                 _ => Err(WcStatus::MwBindErr),

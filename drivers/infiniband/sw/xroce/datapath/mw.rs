@@ -14,7 +14,10 @@ use crate::tables::{
     self,
     FIRST_MW, //
 };
-use rdma::gated::Gated;
+use rdma::gated::{
+    Entry,
+    Gated, //
+};
 use rdma::mr::{
     AccessFlag,
     AccessFlags, //
@@ -86,7 +89,7 @@ impl WireMw {
             state.unbind();
             // Who found the window before may still want to bind it: no request has this key.
             state.key = Key::default();
-            (false, ())
+            (Entry::Closed, ())
         });
     }
 }
@@ -192,14 +195,14 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
             if mw.state.read(stays) == Some(true) {
                 return Err(error);
             }
-            mw.state.write(|state, open| {
-                if state.key != bind.mw_rkey || mw.mw_type == MwType::Two && open {
-                    return (open, Err(error));
+            mw.state.write(|state, was| {
+                if state.key != bind.mw_rkey || mw.mw_type == MwType::Two && was == Entry::Open {
+                    return (was, Err(error));
                 }
                 if bind.length == 0 {
                     state.unbind();
                     state.key = bind.new_rkey;
-                    return (false, Ok(()));
+                    return (Entry::Closed, Ok(()));
                 }
                 let rights = access & RIGHTS;
                 // The window is addressed by numbers that do not wrap.
@@ -213,7 +216,7 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
                     })
                     .is_some_and(|counted| counted.is_ok());
                 if !counted {
-                    return (open, Err(error));
+                    return (was, Err(error));
                 }
                 state.unbind();
                 state.key = bind.new_rkey;
@@ -228,7 +231,7 @@ pub(crate) fn bind(qp: &WireQp, bind: &BindPart) -> Result<(), WcStatus> {
                     rights,
                     qpn: qp.qpn,
                 });
-                (true, Ok(()))
+                (Entry::Open, Ok(()))
             })
         })
         .unwrap_or(Err(error))
@@ -249,12 +252,12 @@ pub(crate) fn invalidate(qp: &WireQp, rkey: Key) -> Result<(), Fault> {
                 if mw.state.read(fits) == Some(false) {
                     return Err(Fault);
                 }
-                mw.state.write(|state, open| {
+                mw.state.write(|state, was| {
                     if !fits(state) {
-                        return (open, Err(Fault));
+                        return (was, Err(Fault));
                     }
                     state.unbind();
-                    (false, Ok(()))
+                    (Entry::Closed, Ok(()))
                 })
             })
         })
