@@ -8,7 +8,8 @@ use crate::{
     bindings,
     mem::{
         PageList,
-        Umem, //
+        Umem,
+        Usage, //
     },
     object::object,
     pd::Pd,
@@ -156,7 +157,7 @@ impl<'a, P: Provider> SgList<'a, P> {
         // The first page begins where one of the region's pages does, which may be larger.
         // SAFETY: As above.
         let first = iova & u64::from(unsafe { (*raw).page_size }).wrapping_sub(1);
-        pages.set_range(first, length, true)?;
+        pages.set_range(first, length, Usage::Write)?;
         Ok(mapped)
     }
 }

@@ -11,7 +11,10 @@ use kernel::{
     prelude::*, //
 };
 
-use super::Region;
+use super::{
+    Region,
+    Usage, //
+};
 use crate::bindings;
 
 /// A list of whole pages of the kernel, with room for a fixed number, seen as one range.
@@ -90,12 +93,12 @@ impl PageList {
         Ok(())
     }
 
-    /// Names the range: `length` bytes from byte `first` of the pages on.
+    /// Names the range: `length` bytes from byte `first` of the pages on, for `usage`.
     ///
     /// # Errors
     ///
     /// `EINVAL` when that is not inside the pages.
-    pub fn set_range(&mut self, first: u64, length: u64, writable: bool) -> Result {
+    pub fn set_range(&mut self, first: u64, length: u64, usage: Usage) -> Result {
         let end = first.checked_add(length).ok_or(EINVAL)?;
         let room = (self.count as u64)
             .checked_mul(PAGE_SIZE as u64)
@@ -105,7 +108,7 @@ impl PageList {
         }
         self.first = first;
         self.length = length;
-        self.writable = writable;
+        self.writable = usage.writes();
         Ok(())
     }
 
