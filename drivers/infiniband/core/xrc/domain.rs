@@ -35,6 +35,7 @@ use rdma::{
         FileId, //
     }, //
 };
+use roce::number::Qpn;
 
 /// The provider's side of a target: its queue pair on the wire.
 pub trait Target: Clone + Send + Sync + Unpin + 'static {
@@ -58,7 +59,7 @@ struct Entry<T> {
 }
 
 struct Inner<T> {
-    targets: RBTree<u32, Entry<T>>,
+    targets: RBTree<Qpn, Entry<T>>,
     count: usize,
     gone: bool,
 }
@@ -116,7 +117,7 @@ impl<T: Target> Domain<T> {
     /// when the domain is gone.
     pub fn insert(
         self: &Arc<Self>,
-        qpn: u32,
+        qpn: Qpn,
         target: T,
         views: Arc<Views>,
         handle: QpHandle,
@@ -143,7 +144,7 @@ impl<T: Target> Domain<T> {
     /// As [`Domain::insert`].
     pub fn insert_by_number(
         self: &Arc<Self>,
-        qpn: u32,
+        qpn: Qpn,
         target: T,
         views: Arc<Views>,
         events: FileEvents,
@@ -157,7 +158,7 @@ impl<T: Target> Domain<T> {
         Ok(Registration::new(self.clone(), qpn, id))
     }
 
-    fn enter(&self, qpn: u32, target: T, views: Arc<Views>, life: Life) -> Result {
+    fn enter(&self, qpn: Qpn, target: T, views: Arc<Views>, life: Life) -> Result {
         let mut inner = self.inner.lock();
         if inner.gone {
             return Err(EINVAL);
@@ -184,7 +185,7 @@ impl<T: Target> Domain<T> {
     ///
     /// `EINVAL` when the domain has none with this number, as `ibv_open_qp` has it; `ENOMEM`, also
     /// when too many have it open.
-    pub fn open(self: &Arc<Self>, qpn: u32, handle: QpHandle) -> Result<(T, View<T>)> {
+    pub fn open(self: &Arc<Self>, qpn: Qpn, handle: QpHandle) -> Result<(T, View<T>)> {
         let mut inner = self.inner.lock();
         let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
         let view = entry.add(Handle::View(handle), Life::open)?;
@@ -208,7 +209,7 @@ impl<T: Target> Domain<T> {
     ///
     /// `EINVAL` when the domain has none with this number; `EEXIST` when the file is registered for
     /// it; `ENOMEM`, also when too many are.
-    pub fn register(self: &Arc<Self>, qpn: u32, events: FileEvents) -> Result<Registration<T>> {
+    pub fn register(self: &Arc<Self>, qpn: Qpn, events: FileEvents) -> Result<Registration<T>> {
         let mut inner = self.inner.lock();
         let entry = inner.targets.get_mut(&qpn).ok_or(EINVAL)?;
         if entry.views.registration(events.file()).is_some() {
@@ -224,7 +225,7 @@ impl<T: Target> Domain<T> {
     /// # Errors
     ///
     /// `EINVAL` when there is none.
-    pub fn registration(&self, qpn: u32, file: FileId) -> Result<u32> {
+    pub fn registration(&self, qpn: Qpn, file: FileId) -> Result<u32> {
         let inner = self.inner.lock();
         let entry = inner.targets.get(&qpn).ok_or(EINVAL)?;
         entry.views.registration(file).ok_or(EINVAL)
@@ -235,7 +236,7 @@ impl<T: Target> Domain<T> {
     /// # Errors
     ///
     /// `EINVAL` when it has none with this number.
-    pub fn target(&self, qpn: u32) -> Result<T> {
+    pub fn target(&self, qpn: Qpn) -> Result<T> {
         let inner = self.inner.lock();
         let entry = inner.targets.get(&qpn).ok_or(EINVAL)?;
         Ok(entry.target.clone())
@@ -256,7 +257,7 @@ impl<T: Target> Domain<T> {
     }
 
     /// Ends a view or registration; `close` does its part of the counting.
-    pub(crate) fn close_user(&self, qpn: u32, id: u64, close: impl FnOnce(&mut Life) -> Outcome) {
+    pub(crate) fn close_user(&self, qpn: Qpn, id: u64, close: impl FnOnce(&mut Life) -> Outcome) {
         let mut inner = self.inner.lock();
         let Some(entry) = inner.targets.get_mut(&qpn) else {
             return;
@@ -293,7 +294,7 @@ impl<T> Entry<T> {
 /// One open of a target: what an `ib_qp` of type `XRC_TGT` stands for.
 pub struct View<T: Target> {
     domain: Arc<Domain<T>>,
-    qpn: u32,
+    qpn: Qpn,
     view: u64,
     /// The target was made with it.
     is_first: bool,

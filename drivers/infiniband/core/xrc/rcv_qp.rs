@@ -17,16 +17,17 @@ use kernel::{
     sync::Arc, //
 };
 use rdma::qp::QpAttrMask as Mask;
+use roce::number::Qpn;
 
 /// A file's registration for a target; dropping it ends it. Process context.
 pub struct Registration<T: Target> {
     domain: Arc<Domain<T>>,
-    qpn: u32,
+    qpn: Qpn,
     id: u64,
 }
 
 impl<T: Target> Registration<T> {
-    pub(crate) fn new(domain: Arc<Domain<T>>, qpn: u32, id: u64) -> Self {
+    pub(crate) fn new(domain: Arc<Domain<T>>, qpn: Qpn, id: u64) -> Self {
         Self { domain, qpn, id }
     }
 }

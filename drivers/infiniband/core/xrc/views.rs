@@ -18,6 +18,7 @@ use rdma::{
         FileId, //
     }, //
 };
+use roce::number::Qpn;
 
 /// Views and registrations that are told of an event between two looks at the list.
 const BATCH: usize = 16;
@@ -25,7 +26,7 @@ const BATCH: usize = 16;
 /// The event handles of all views of a target, and of all registrations for it.
 #[pin_data]
 pub struct Views {
-    qpn: u32,
+    qpn: Qpn,
     #[pin]
     inner: SpinLockIrq<Inner>,
 }
@@ -60,7 +61,7 @@ impl Views {
     /// # Errors
     ///
     /// `ENOMEM`.
-    pub fn new(qpn: u32) -> Result<Arc<Self>> {
+    pub fn new(qpn: Qpn) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Views {
                 qpn,
@@ -106,7 +107,7 @@ impl Views {
             for handle in batch.iter().flatten() {
                 heard |= match handle {
                     Handle::View(handle) => handle.event(kind),
-                    Handle::Registration(file) => file.event(kind, self.qpn),
+                    Handle::Registration(file) => file.event(kind, self.qpn.get()),
                 };
             }
             if count < BATCH {

@@ -48,7 +48,7 @@ pub(crate) fn create(
         target,
         views,
     } = NewTarget::new(device, domain.id())?;
-    let qpn = reservation.id();
+    let qpn = target.wire.qpn;
     let made = (|| {
         let shown = &target.shown;
         shown.modify(device, attr, to_init, Some(VerbsState::Init))?;
@@ -59,7 +59,7 @@ pub(crate) fn create(
         Ok(registration) => {
             reservation.publish(target.wire.clone());
             Ok((
-                qpn,
+                qpn.get(),
                 RcvQpData {
                     _registration: registration,
                     _charge: None,
@@ -74,11 +74,16 @@ pub(crate) fn create(
     }
 }
 
+/// The number that a process gave. EINVAL for one that no target can have, as for one that none has.
+fn number(given: u32) -> Result<Qpn> {
+    Qpn::checked(given).ok_or(EINVAL)
+}
+
 /// Registers a process for a target of the domain, however that was made.
 pub(crate) fn register(xrcd: &Xrcd<Xroce>, qpn: u32, events: FileEvents) -> Result<RcvQpData> {
     let charge = Charge::new(&xrcd.device().data().wire, Kind::Qp)?;
     Ok(RcvQpData {
-        _registration: xrcd.data().domain().register(qpn, events)?,
+        _registration: xrcd.data().domain().register(number(qpn)?, events)?,
         _charge: Some(charge),
     })
 }
@@ -87,17 +92,17 @@ pub(crate) fn register(xrcd: &Xrcd<Xroce>, qpn: u32, events: FileEvents) -> Resu
 /// EOPNOTSUPP.
 pub(crate) fn modify(xrcd: &Xrcd<Xroce>, qpn: u32, attr: &mut RcvQpAttr<'_>) -> Result {
     let mask = rcv_qp::modify_mask(attr.mask())?;
-    let target = xrcd.data().domain().target(qpn)?;
+    let target = xrcd.data().domain().target(number(qpn)?)?;
     target.shown.modify(xrcd.device(), attr, mask, None)
 }
 
 /// Reads the attributes of a target of the domain.
 pub(crate) fn query(xrcd: &Xrcd<Xroce>, qpn: u32) -> Result<QpAttr> {
-    let target = xrcd.data().domain().target(qpn)?;
+    let target = xrcd.data().domain().target(number(qpn)?)?;
     Ok(target.wire.attributes())
 }
 
 /// The handle of a file's registration.
 pub(crate) fn registration(xrcd: &Xrcd<Xroce>, qpn: u32, file: FileId) -> Result<u32> {
-    xrcd.data().domain().registration(qpn, file)
+    xrcd.data().domain().registration(number(qpn)?, file)
 }

@@ -89,7 +89,8 @@ pub(crate) fn create_tgt(
     let asked = core::mem::take(&mut init.cap);
     if asked.max_send_wr == abi::XROCE_TGT_OPEN {
         let charge = Charge::new(&device.data().wire, Kind::Qp)?;
-        let (target, view) = domain.open(asked.max_recv_wr, handle)?;
+        let qpn = Qpn::checked(asked.max_recv_wr).ok_or(EINVAL)?;
+        let (target, view) = domain.open(qpn, handle)?;
         let wire = target.wire;
         return Ok(CreatedQp {
             qp_num: wire.qpn.get(),
@@ -107,12 +108,12 @@ pub(crate) fn create_tgt(
         target,
         views,
     } = NewTarget::new(device, domain.id())?;
-    let qpn = reservation.id();
     let wire = target.wire.clone();
+    let qpn = wire.qpn;
     let view = domain.insert(qpn, target, views, handle)?;
     reservation.publish(wire.clone());
     Ok(CreatedQp {
-        qp_num: qpn,
+        qp_num: qpn.get(),
         tracked: false,
         data: QpData {
             wire,
@@ -141,7 +142,7 @@ impl NewTarget {
         let charge = Charge::new(wire_device, Kind::Qp)?;
         let reservation = tables::tables()?.qps.reserve()?;
         let qpn = Qpn::new(reservation.id());
-        let views = xrc::Views::new(qpn.get())?;
+        let views = xrc::Views::new(qpn)?;
         let wire = WireQp::new(
             Identity {
                 qpn,
