@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=long xrc
 """An event of a target that nobody has open makes a line in the kernel log, even if
-another object logs a line at the same moment."""
+another object logs a line at the same moment, and is counted for the device and the domain."""
 import os
 import re
+import subprocess
 import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
@@ -25,15 +26,24 @@ def lines(fd, pattern):
             return [line for line in got if re.search(pattern, line)]
 
 
+def unheard(qpn):
+    """What the domain of a target has counted, as `rdma res` shows it at the target."""
+    out = subprocess.run(['rdma', '-dd', 'res', 'show', 'qp', 'lqpn', str(qpn)], stdout=subprocess.PIPE,
+                         text=True, check=True).stdout
+    return int(re.search(r'unheard (\d+)', out)[1])
+
+
 def beside_another(stage):
     """A broken SRQ is said first; a request that a key does not admit ends a target in the same moment."""
     maker, owner, client = (stage.puppet('x1', domain=True) for _ in range(3))
     srqn, = owner('srq', 0, 0, 0, 0, 16)
-    connect(client, 0, maker, 0, rnr=1)
+    other = connect(client, 0, maker, 0, rnr=1)
     qpn = connect(client, 1, maker, 1)
     for ini in range(2):
         message(client, ini, owner, 0, srqn)
     maker.kill()
+    before = net.counters('x1')['xrc_unheard_events']
+    expect_eq(unheard(qpn), 0, 'events of the domain without a recipient')
     owner('spoil', 0)
     fd = os.open('/dev/kmsg', os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -48,6 +58,10 @@ def beside_another(stage):
             return all(any(re.search(p, s) for s in said) for p in
                        (r'shared receive queue \d+ is corrupt', rf'XRC target {qpn:#08x} .* event AccessError'))
         ktap.wait_for('both lines', 5, both)
+        # The error, and that no receive is taken any more: of the domain, so each of its targets shows it.
+        ktap.wait_for('the count', 5, lambda: unheard(qpn) == 2)
+        expect_eq(unheard(other), 2, 'events of the domain without a recipient')
+        expect_eq(net.counters('x1')['xrc_unheard_events'] - before, 2, 'events of the device without a recipient')
     finally:
         os.close(fd)
 

@@ -13,6 +13,7 @@ use crate::life::{
 use crate::rcv_qp::Registration;
 use crate::views::{
     Handle,
+    Unheard,
     Views, //
 };
 use kernel::{
@@ -76,6 +77,7 @@ static NEXT: Atomic<u64> = Atomic::new(1);
 pub struct Domain<T: Target> {
     id: u64,
     max_targets: usize,
+    unheard: Arc<Unheard>,
     #[pin]
     inner: Mutex<Inner<T>>,
 }
@@ -87,10 +89,12 @@ impl<T: Target> Domain<T> {
     ///
     /// `ENOMEM`.
     pub fn new(max_targets: usize) -> Result<Arc<Self>> {
+        let unheard = Arc::new(Unheard::new(0), GFP_KERNEL_ACCOUNT)?;
         Arc::pin_init(
             pin_init!(Domain {
                 id: NEXT.fetch_add(1, Relaxed),
                 max_targets,
+                unheard,
                 inner <- new_mutex!(
                     Inner {
                         targets: RBTree::new(),
@@ -107,6 +111,15 @@ impl<T: Target> Domain<T> {
     /// Its number, which never means another domain.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Makes the list of recipients for a new target with number `qpn`. Process context.
+    ///
+    /// # Errors
+    ///
+    /// `ENOMEM`.
+    pub fn views(&self, qpn: Qpn) -> Result<Arc<Views>> {
+        Views::new(qpn, self.unheard.clone())
     }
 
     /// Enters a new target, whose events go to `views`, with its first view. Process context.

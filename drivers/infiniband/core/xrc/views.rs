@@ -4,7 +4,13 @@
 
 use kernel::{
     prelude::*,
-    sync::Arc, //
+    sync::{
+        atomic::{
+            Atomic,
+            Relaxed, //
+        },
+        Arc, //
+    }, //
 };
 use rdma::{
     events::{
@@ -23,10 +29,15 @@ use roce::number::Qpn;
 /// Views and registrations that are told of an event between two looks at the list.
 const BATCH: usize = 16;
 
+/// The number of events of a domain's targets that had no recipient.
+pub(crate) type Unheard = Atomic<u64>;
+
 /// The event handles of all views of a target, and of all registrations for it.
 #[pin_data]
 pub struct Views {
     qpn: Qpn,
+    /// The domain's, which the last packet of a target may outlive.
+    unheard: Arc<Unheard>,
     #[pin]
     inner: SpinLockIrq<Inner>,
 }
@@ -46,25 +57,24 @@ pub(crate) enum Handle {
     Registration(FileEvents),
 }
 
-/// How many listen.
+/// How many listen, and what nobody heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listeners {
     /// Views.
     pub views: u32,
     /// Registrations.
     pub registrations: u32,
+    /// Events of all targets of the domain that had no recipient, since the domain was opened.
+    pub unheard: u64,
 }
 
 impl Views {
     /// Makes the list of a new target with number `qpn`: nobody has it open. Process context.
-    ///
-    /// # Errors
-    ///
-    /// `ENOMEM`.
-    pub fn new(qpn: Qpn) -> Result<Arc<Self>> {
+    pub(crate) fn new(qpn: Qpn, unheard: Arc<Unheard>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Views {
                 qpn,
+                unheard,
                 inner <- new_spinlock_irq!(
                     Inner {
                         handles: KVec::new(),
@@ -78,12 +88,21 @@ impl Views {
     }
 
     /// Raises an event in all views and registrations; false when it reached none, because there is
-    /// none or those that are there are only being made, or are about to go. Any context.
+    /// none or those that are there are only being made, or are about to go. The domain counts it
+    /// then. Any context.
     ///
     /// Handlers run without the lock, which is held for [`BATCH`] of them at a time: a target may be
     /// open often, and peers decide when there is an event. One that is added or removed
     /// meanwhile hears of it or not; the handle of one that was removed does nothing.
     pub fn event(&self, kind: QpEvent) -> bool {
+        let heard = self.raise(kind);
+        if !heard {
+            self.unheard.fetch_add(1, Relaxed);
+        }
+        heard
+    }
+
+    fn raise(&self, kind: QpEvent) -> bool {
         let mut behind = 0;
         let mut heard = false;
         loop {
@@ -119,7 +138,10 @@ impl Views {
     /// Counts them. Any context.
     pub fn count(&self) -> Listeners {
         let inner = self.inner.lock();
-        let mut count = Listeners::default();
+        let mut count = Listeners {
+            unheard: self.unheard.load(Relaxed),
+            ..Listeners::default()
+        };
         for (_, handle) in inner.handles.iter() {
             let n = match handle {
                 Handle::View(_) => &mut count.views,

@@ -66,6 +66,8 @@ counters! {
     LocalBytes = c"local_bytes",
     /// XRC packets with an SRQ number that is unknown or of another domain.
     XrcViolation = c"xrc_srq_err",
+    /// Events of XRC targets that had no recipient.
+    XrcUnheard = c"xrc_unheard_events",
     /// Packets of connections that came marked as having met congestion (ECN).
     EcnMarked = c"np_ecn_marked_roce_packets",
     /// Congestion notification packets sent.

@@ -253,6 +253,7 @@ impl WireQp {
             }
             Events::Tgt(views) => {
                 if !views.event(kind) {
+                    self.device.count(Counter::XrcUnheard, 1);
                     self.log_unheard(kind);
                 }
             }

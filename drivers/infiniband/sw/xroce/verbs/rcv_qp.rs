@@ -47,7 +47,7 @@ pub(crate) fn create(
         reservation,
         target,
         views,
-    } = NewTarget::new(device, domain.id())?;
+    } = NewTarget::new(device, domain)?;
     let qpn = target.wire.qpn;
     let made = (|| {
         let shown = &target.shown;

@@ -107,7 +107,7 @@ pub(crate) fn create_tgt(
         reservation,
         target,
         views,
-    } = NewTarget::new(device, domain.id())?;
+    } = NewTarget::new(device, domain)?;
     let wire = target.wire.clone();
     let qpn = wire.qpn;
     let view = domain.insert(qpn, target, views, handle)?;
@@ -135,21 +135,20 @@ pub(crate) struct NewTarget {
 }
 
 impl NewTarget {
-    /// Makes a target for the domain with number `domain`. ENOMEM when the device has as many queue
-    /// pairs as it may.
-    pub(crate) fn new(device: &Device<Xroce>, domain: u64) -> Result<Self> {
+    /// Makes a target for `domain`. ENOMEM when the device has as many queue pairs as it may.
+    pub(crate) fn new(device: &Device<Xroce>, domain: &xrc::Domain<Tgt>) -> Result<Self> {
         let wire_device = &device.data().wire;
         let charge = Charge::new(wire_device, Kind::Qp)?;
         let reservation = tables::tables()?.qps.reserve()?;
         let qpn = Qpn::new(reservation.id());
-        let views = xrc::Views::new(qpn)?;
+        let views = domain.views(qpn)?;
         let wire = WireQp::new(
             Identity {
                 qpn,
                 kind: QpKind::XrcTgt,
                 device: wire_device,
                 pd: None,
-                domain: Some(domain),
+                domain: Some(domain.id()),
                 sq_sig_all: false,
                 user: false,
                 cap: QpCap::default(),
@@ -183,7 +182,8 @@ impl NewTarget {
 }
 
 /// What `rdma -dd resource show qp` says of a target besides what ib_core does: the number of its
-/// domain, as in the kernel log, and how many have it open or are registered for it.
+/// domain, as in the kernel log, how many have it open or are registered for it, and how many events
+/// of the domain's targets had no recipient.
 pub(crate) fn show(qp: &Qp<Xroce>, entry: &mut ResEntry) -> Result {
     let wire = &qp.data().wire;
     let (Some(domain), Some(users)) = (wire.domain, wire.listeners()) else {
@@ -193,5 +193,6 @@ pub(crate) fn show(qp: &Qp<Xroce>, entry: &mut ResEntry) -> Result {
         (c"xrcd", domain),
         (c"views", u64::from(users.views)),
         (c"registrations", u64::from(users.registrations)),
+        (c"unheard", users.unheard),
     ])
 }
