@@ -551,8 +551,8 @@ struct xroce_create_ah_resp {
  * Receive QPs by number
  * ---------------------
  * A receive QP by number is an XRC target that no process has an object for:
- * processes register for it, and it goes with its last registration or with
- * its domain. The methods below are driver methods of UVERBS_OBJECT_XRCD. A
+ * processes register for it, and it goes with its last registration (unless it
+ * is persistent) or with its domain. The methods below are driver methods of UVERBS_OBJECT_XRCD. A
  * registration is an object of type XROCE_OBJECT_RCV_QP; a program needs not
  * remember its handle, since XROCE_METHOD_RCV_QP_QUERY tells it.
  *
@@ -581,6 +581,15 @@ enum xroce_xrcd_methods {
 };
 
 /**
+ * enum xroce_rcv_qp_flags - how a target is made by number
+ * @XROCE_RCV_QP_PERSISTENT: it goes with its domain, and not with its last
+ *	registration.
+ */
+enum xroce_rcv_qp_flags {
+	XROCE_RCV_QP_PERSISTENT = 1 << 0,
+};
+
+/**
  * enum xroce_rcv_qp_attrs - attributes of these methods
  * @XROCE_ATTR_RCV_QP_XRCD: the domain; all methods but UNREG.
  * @XROCE_ATTR_RCV_QP_HANDLE: the registration: new (CREATE, REG), destroyed
@@ -589,12 +598,15 @@ enum xroce_xrcd_methods {
  * @XROCE_ATTR_RCV_QP_QPN: __u32, the number of the target; CREATE writes it.
  * @XROCE_ATTR_RCV_QP_ATTR: struct xroce_rcv_qp_attr; QUERY writes it, where it
  *	is optional.
+ * @XROCE_ATTR_RCV_QP_FLAGS: bits of enum xroce_rcv_qp_flags; CREATE only,
+ *	optional.
  */
 enum xroce_rcv_qp_attrs {
 	XROCE_ATTR_RCV_QP_XRCD = XROCE_ID_DRIVER_NS,
 	XROCE_ATTR_RCV_QP_HANDLE,
 	XROCE_ATTR_RCV_QP_QPN,
 	XROCE_ATTR_RCV_QP_ATTR,
+	XROCE_ATTR_RCV_QP_FLAGS,
 };
 
 /**

@@ -95,7 +95,10 @@ use crate::{
             FileEvents,
             FileId, //
         },
-        rcv_qp::RcvQpAttr,
+        rcv_qp::{
+            RcvQpAttr,
+            RcvQpEnd, //
+        },
         udata::{
             Payload,
             Udata, //
@@ -441,11 +444,12 @@ pub trait Provider: Sized + Send + Sync + 'static {
 
     /// Makes an XRC target that is known by its number, brings it to the state that `attr` is for,
     /// and registers a process for it: the number, and the registration, whose events go to
-    /// `events`. A provider that has this method has the four that follow as well.
+    /// `events`. `end` says when the target ends. A provider that has this method has the four that follow as well.
     fn create_rcv_qp(
         _xrcd: &Xrcd<Self>,
         _events: FileEvents,
         _attr: &mut RcvQpAttr<'_>,
+        _end: RcvQpEnd,
     ) -> Result<(u32, Self::RcvQp)> {
         build_error!(VTABLE_DEFAULT_ERROR)
     }

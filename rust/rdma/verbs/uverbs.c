@@ -202,15 +202,19 @@ static int UVERBS_HANDLER(XROCE_METHOD_RCV_QP_CREATE)(struct uverbs_attr_bundle 
 	struct ib_uobject *uobj = uverbs_attr_get_uobject(attrs, XROCE_ATTR_RCV_QP_HANDLE);
 	struct xrdma_uxrcd *uxrcd = uxrcd_of(attrs);
 	struct ib_qp_attr *attr;
-	u32 mask, qpn;
+	u32 mask, qpn, flags;
 	int ret;
 
 	if (IS_ERR(uxrcd))
 		return PTR_ERR(uxrcd);
+	ret = uverbs_get_flags32(&flags, attrs, XROCE_ATTR_RCV_QP_FLAGS,
+				 XROCE_RCV_QP_PERSISTENT);
+	if (ret)
+		return ret;
 	attr = attr_from_user(attrs, xrcd->device, &mask);
 	if (IS_ERR(attr))
 		return PTR_ERR(attr);
-	ret = ops_of(xrcd->device)->create(xrcd, uobj, attr, mask,
+	ret = ops_of(xrcd->device)->create(xrcd, uobj, attr, mask, flags,
 					   &attrs->driver_udata, &qpn);
 	if (ret)
 		return ret;
@@ -310,7 +314,9 @@ DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_CREATE,
 	ATTR_NEW_HANDLE,
 	UVERBS_ATTR_PTR_OUT(XROCE_ATTR_RCV_QP_QPN, UVERBS_ATTR_TYPE(u32),
 			    UA_MANDATORY),
-	ATTR_ATTR);
+	ATTR_ATTR,
+	UVERBS_ATTR_FLAGS_IN(XROCE_ATTR_RCV_QP_FLAGS, enum xroce_rcv_qp_flags,
+			     UA_OPTIONAL));
 
 DECLARE_UVERBS_NAMED_METHOD(XROCE_METHOD_RCV_QP_REG,
 	ATTR_DOMAIN,

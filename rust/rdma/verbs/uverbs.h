@@ -14,7 +14,8 @@ struct nlattr;
 /**
  * struct xrdma_rcv_qp_ops - what the methods of receive QPs by number call
  * @create: makes a target in @xrcd, brings it to RTR and registers @uobj for
- *	it: sets @uobj->object.
+ *	it: sets @uobj->object. Its flags are enum xroce_rcv_qp_flags, which were
+ *	checked.
  * @reg: registers @uobj for a target: sets @uobj->object.
  * @unreg: ends the registration that @object is.
  * @modify: changes a target.
@@ -26,8 +27,8 @@ struct nlattr;
  */
 struct xrdma_rcv_qp_ops {
 	int (*create)(struct ib_xrcd *xrcd, struct ib_uobject *uobj,
-		      struct ib_qp_attr *attr, u32 mask, struct ib_udata *udata,
-		      u32 *qpn);
+		      struct ib_qp_attr *attr, u32 mask, u32 flags,
+		      struct ib_udata *udata, u32 *qpn);
 	int (*reg)(struct ib_xrcd *xrcd, struct ib_uobject *uobj, u32 qpn);
 	void (*unreg)(void *object);
 	int (*modify)(struct ib_xrcd *xrcd, u32 qpn, struct ib_qp_attr *attr,

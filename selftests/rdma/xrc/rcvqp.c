@@ -64,6 +64,17 @@ static uint32_t to_nobody(struct peer *p, const struct message *m)
 	return xroce_dv_modify_xrc_rcv_qp(p->xrcd, m->arg, &attr, TO_RTR);
 }
 
+/* Makes a receive QP for the client's QP ARG that goes with the domain only; its number. */
+static uint32_t create_persistent(struct peer *p, const struct message *m)
+{
+	struct ibv_qp_attr attr = connected_to(m->arg, &m->client, p->on->gid_index[SERVER]);
+	uint32_t qpn = 0;
+
+	CHECK(!xroce_dv_create_xrc_rcv_qp_ex(p->xrcd, &attr, USUAL,
+					     XROCE_DV_XRC_RCV_QP_PERSISTENT, &qpn));
+	return qpn;
+}
+
 /* Receives a message through QP ARG; the number that it bears. */
 static uint32_t receive(struct peer *p, const struct message *m)
 {
@@ -167,6 +178,40 @@ static void maker_killed(struct domains *self)
 	CHECK(tell(&self->on, &other, state, qpn) == 100 + EINVAL);
 	unanswered(&c, srqn);
 	end_child(&other);
+}
+
+/* The rule of the proposal: the QP goes with the domain, whoever made it or was registered. */
+static void persistent(struct domains *self)
+{
+	struct child maker = start(self), other = start(self);
+	struct child third = start(self);
+	uint32_t qpn, srqn, n;
+	struct client c;
+
+	make_client(&self->on, &c);
+	qpn = tell(&self->on, &maker, create_persistent, c.qp->qp_num);
+	connect_client(&self->on, &c, qpn);
+	/* The others have only their SRQs. */
+	srqn = tell(&self->on, &other, make_srq, DEPTH);
+	kill_child(&maker);
+	CHECK(shown(qpn, 0, 0) == 1);
+	for (n = 0; n < 5; n++) {
+		CHECK(send_to(&c, srqn, n) == IBV_WC_SUCCESS);
+		CHECK(tell(&self->on, &other, receive, qpn) == n);
+	}
+	/* Those who come and go do it no harm. */
+	CHECK(tell(&self->on, &third, reg, qpn) == 0);
+	CHECK(tell(&self->on, &third, unreg, qpn) == 0);
+	CHECK(tell(&self->on, &third, open_view, qpn) == 0);
+	CHECK(tell(&self->on, &third, destroy_view, 0) == 0);
+	CHECK(shown(qpn, 0, 0) == 1);
+	CHECK(send_to(&c, srqn, n) == IBV_WC_SUCCESS);
+	CHECK(tell(&self->on, &other, receive, qpn) == n);
+	end_child(&third);
+	CHECK(targets() == 1);
+	end_child(&other);
+	CHECK(targets() == 0);
+	unanswered(&c, srqn);
 }
 
 /* Nobody is registered but the maker, who is killed or exits. */
@@ -478,6 +523,7 @@ static void not_shown_after(struct domains *self)
 static const CASES(struct domains) cases[] = {
 	{ "traffic", traffic },
 	{ "maker_killed", maker_killed },
+	{ "persistent", persistent },
 	{ "maker_alone", maker_alone },
 	{ "domain_busy", domain_busy },
 	{ "registered_once", registered_once },

@@ -28,7 +28,7 @@ module_out() { rmmod xroce && modprobe xroce; }
 
 list_cases rcvqp rcvqp_refused
 # Between hosts only what has to do with packets.
-wire="traffic maker_killed modified_by_other events"
+wire="traffic maker_killed persistent modified_by_other events"
 plan $((${#cases[@]} + $(wc -w <<<"$wire") + 3))
 two_hosts
 for c in "${cases[@]}"; do

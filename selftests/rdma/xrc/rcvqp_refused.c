@@ -57,6 +57,8 @@ static void masks(struct domains *self)
 	CHECK(xroce_dv_create_xrc_rcv_qp(NULL, &good, USUAL, &qpn) == EINVAL);
 	CHECK(xroce_dv_create_xrc_rcv_qp(xrcd, NULL, USUAL, &qpn) == EINVAL);
 	CHECK(xroce_dv_create_xrc_rcv_qp(xrcd, &good, USUAL, NULL) == EINVAL);
+	for (bit = 1; bit < 32; bit++)
+		CHECK(xroce_dv_create_xrc_rcv_qp_ex(xrcd, &good, USUAL, 1u << bit, &qpn) == EINVAL);
 	CHECK(qpn == 77);
 	CHECK(targets() == 0);
 	CHECK(!xroce_dv_create_xrc_rcv_qp(xrcd, &good, NEEDED, &qpn));

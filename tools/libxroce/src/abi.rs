@@ -159,6 +159,9 @@ constants! {
     ATTR_RCV_QP_HANDLE: u16 = ID_DRIVER_NS + 1;
     ATTR_RCV_QP_QPN: u16 = ID_DRIVER_NS + 2;
     ATTR_RCV_QP_ATTR: u16 = ID_DRIVER_NS + 3;
+    ATTR_RCV_QP_FLAGS: u16 = ID_DRIVER_NS + 4;
+
+    RCV_QP_PERSISTENT: u32 = 1 << 0;
 }
 
 structures! {

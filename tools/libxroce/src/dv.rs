@@ -183,6 +183,23 @@ pub unsafe extern "C" fn xroce_dv_create_xrc_rcv_qp(
     number: *mut u32,
 ) -> c_int {
     // SAFETY: as the caller says.
+    unsafe { xroce_dv_create_xrc_rcv_qp_ex(xrcd, attr, attr_mask, 0, number) }
+}
+
+/// xroce_dv_create_xrc_rcv_qp_ex(3)
+///
+/// # Safety
+///
+/// As for [`xroce_dv_create_xrc_rcv_qp`].
+#[no_mangle]
+pub unsafe extern "C" fn xroce_dv_create_xrc_rcv_qp_ex(
+    xrcd: *mut IbvXrcd,
+    attr: *const IbvQpAttr,
+    attr_mask: c_int,
+    flags: u32,
+    number: *mut u32,
+) -> c_int {
+    // SAFETY: as the caller says.
     let made = unsafe { Domain::of(xrcd) }.and_then(|domain| {
         if attr.is_null() || number.is_null() {
             return Err(EINVAL);
@@ -201,6 +218,7 @@ pub unsafe extern "C" fn xroce_dv_create_xrc_rcv_qp(
                     Attr::handle(abi::ATTR_RCV_QP_HANDLE, 0),
                     Attr::output(abi::ATTR_RCV_QP_QPN, &mut made),
                     Attr::input(abi::ATTR_RCV_QP_ATTR, &attr),
+                    Attr::number(abi::ATTR_RCV_QP_FLAGS, flags),
                 ],
             )?;
             *number = made;

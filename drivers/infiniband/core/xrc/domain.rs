@@ -7,6 +7,7 @@
 
 use crate::life::{
     Life,
+    Made,
     Outcome,
     ViewEnd, //
 };
@@ -31,9 +32,12 @@ use kernel::{
 };
 use rdma::{
     events::QpHandle,
-    uverbs::file::{
-        FileEvents,
-        FileId, //
+    uverbs::{
+        file::{
+            FileEvents,
+            FileId, //
+        },
+        rcv_qp::RcvQpEnd, //
     }, //
 };
 use roce::number::Qpn;
@@ -135,7 +139,7 @@ impl<T: Target> Domain<T> {
         views: Arc<Views>,
         handle: QpHandle,
     ) -> Result<View<T>> {
-        let mut life = Life::new();
+        let mut life = Life::new(Made::WithView);
         if !life.open() {
             return Err(EINVAL);
         }
@@ -161,8 +165,12 @@ impl<T: Target> Domain<T> {
         target: T,
         views: Arc<Views>,
         events: FileEvents,
+        end: RcvQpEnd,
     ) -> Result<Registration<T>> {
-        let mut life = Life::new_by_number();
+        let mut life = Life::new(match end {
+            RcvQpEnd::LastRegistration => Made::ByNumber,
+            RcvQpEnd::Domain => Made::Persistent,
+        });
         if !life.register() {
             return Err(EINVAL);
         }

@@ -15,14 +15,27 @@
 ///   target stays, findable by its number, until it is condemned or its domain goes.
 /// - A registration holds it as a view does. A target that was made by number is condemned when its
 ///   last registration goes, however that goes; any other is not.
+/// - Nothing condemns a persistent target, which is made by number as well.
 /// - With its domain it dies in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Life {
     views: u32,
     registrations: u32,
-    by_number: bool,
+    made: Made,
     condemned: bool,
     dead: bool,
+}
+
+/// How a target was made, which decides what condemns it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Made {
+    /// With a view.
+    #[default]
+    WithView,
+    /// By number, with a registration.
+    ByNumber,
+    /// By number, with a registration, to stay until its domain goes.
+    Persistent,
 }
 
 /// How a view goes.
@@ -47,21 +60,12 @@ pub enum Outcome {
 }
 
 impl Life {
-    /// A target without a view.
-    pub const fn new() -> Self {
-        Self::made(false)
-    }
-
-    /// A target that is made by number: without a view, and with a registration soon.
-    pub const fn new_by_number() -> Self {
-        Self::made(true)
-    }
-
-    const fn made(by_number: bool) -> Self {
+    /// A target without a view or registration; what it is made with comes next.
+    pub const fn new(made: Made) -> Self {
         Self {
             views: 0,
             registrations: 0,
-            by_number,
+            made,
             condemned: false,
             dead: false,
         }
@@ -84,7 +88,7 @@ impl Life {
         self.views = self.views.saturating_sub(1);
         self.condemned |= match end {
             ViewEnd::DestroyedFirst => true,
-            ViewEnd::DestroyedOther => !self.is_held(),
+            ViewEnd::DestroyedOther => self.made != Made::Persistent && !self.is_held(),
             ViewEnd::FileClosing => false,
         };
         self.look()
@@ -105,7 +109,7 @@ impl Life {
     /// One registration less, whatever the reason.
     pub fn unregister(&mut self) -> Outcome {
         self.registrations = self.registrations.saturating_sub(1);
-        self.condemned |= self.by_number && self.registrations == 0;
+        self.condemned |= self.made == Made::ByNumber && self.registrations == 0;
         self.look()
     }
 

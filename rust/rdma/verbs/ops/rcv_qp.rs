@@ -13,6 +13,7 @@ use crate::{
         },
         rcv_qp::{
             RcvQpAttr,
+            RcvQpEnd,
             Registration, //
         },
     },
@@ -66,6 +67,7 @@ impl<P: Provider> Ops<P> {
         uobject: *mut bindings::ib_uobject,
         attr: *mut bindings::ib_qp_attr,
         mask: u32,
+        flags: u32,
         udata: *mut bindings::ib_udata,
         qpn: *mut u32,
     ) -> c_int {
@@ -75,10 +77,12 @@ impl<P: Provider> Ops<P> {
             // SAFETY: By contract.
             let mut attr =
                 unsafe { RcvQpAttr::from_raw(xrcd.device().as_raw(), attr, mask, udata) };
+            let end = RcvQpEnd::from_flags(flags);
             // SAFETY: By contract.
             unsafe {
                 Self::place_registration(uobject, |events| {
-                    let (number, data) = P::create_rcv_qp(xrcd, (**events).clone(), &mut attr)?;
+                    let (number, data) =
+                        P::create_rcv_qp(xrcd, (**events).clone(), &mut attr, end)?;
                     qpn.write(number);
                     Ok(data)
                 })?;

@@ -55,6 +55,26 @@ impl RcvQpAttr<'_> {
     }
 }
 
+/// When a target that is made by number ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RcvQpEnd {
+    /// When its last registration has ended, or with its domain.
+    LastRegistration,
+    /// With its domain.
+    Domain,
+}
+
+impl RcvQpEnd {
+    /// From bits of `enum xroce_rcv_qp_flags`.
+    pub(crate) fn from_flags(flags: u32) -> Self {
+        if flags & bindings::xroce_rcv_qp_flags_XROCE_RCV_QP_PERSISTENT != 0 {
+            RcvQpEnd::Domain
+        } else {
+            RcvQpEnd::LastRegistration
+        }
+    }
+}
+
 /// What the object of a registration refers to. The order of the fields is the order of their end.
 pub(crate) struct Registration<P: Provider> {
     pub(crate) _data: P::RcvQp,

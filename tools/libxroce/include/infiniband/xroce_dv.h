@@ -17,12 +17,20 @@ extern "C" {
 /* Is DEVICE one that the functions below work on? */
 bool xroce_dv_is_supported(struct ibv_device *device);
 
+/* Flags of xroce_dv_create_xrc_rcv_qp_ex(). */
+enum xroce_dv_xrc_rcv_qp_flags {
+	/* It is destroyed with its domain, and not with its last registration. */
+	XROCE_DV_XRC_RCV_QP_PERSISTENT = 1 << 0,
+};
+
 /*
  * Each returns 0, or the value of errno. A receive QP is named by the domain
  * and its number.
  */
 int xroce_dv_create_xrc_rcv_qp(struct ibv_xrcd *xrcd, const struct ibv_qp_attr *attr,
 			       int attr_mask, uint32_t *xrc_rcv_qpn);
+int xroce_dv_create_xrc_rcv_qp_ex(struct ibv_xrcd *xrcd, const struct ibv_qp_attr *attr,
+				  int attr_mask, uint32_t flags, uint32_t *xrc_rcv_qpn);
 int xroce_dv_modify_xrc_rcv_qp(struct ibv_xrcd *xrcd, uint32_t xrc_rcv_qpn,
 			       const struct ibv_qp_attr *attr, int attr_mask);
 int xroce_dv_query_xrc_rcv_qp(struct ibv_xrcd *xrcd, uint32_t xrc_rcv_qpn,

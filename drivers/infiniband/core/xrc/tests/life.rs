@@ -12,6 +12,7 @@ mod life;
 
 use life::{
     Life,
+    Made,
     Outcome,
     ViewEnd, //
 };
@@ -62,7 +63,7 @@ struct State<const N: usize> {
     /// Somebody destroyed its first view with a call, or another when nothing else was left, or it
     /// was made by number and had its last registration.
     destroyed: bool,
-    by_number: bool,
+    made: Made,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +72,7 @@ enum Step {
     CloseDomain,
     Create,
     CreateByNumber,
+    CreatePersistent,
     OpenTarget,
     /// The view that the target was made with.
     DestroyFirst,
@@ -86,11 +88,12 @@ enum Step {
     TakeAwayRegistration,
 }
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     Step::OpenDomain,
     Step::CloseDomain,
     Step::Create,
     Step::CreateByNumber,
+    Step::CreatePersistent,
     Step::OpenTarget,
     Step::DestroyFirst,
     Step::DestroyOther,
@@ -108,7 +111,7 @@ impl<const N: usize> State<N> {
         target: None,
         ends: 0,
         destroyed: false,
-        by_number: false,
+        made: Made::WithView,
     };
 
     fn views(&self) -> u32 {
@@ -123,6 +126,14 @@ impl<const N: usize> State<N> {
         self.files.iter().filter(|f| f.domain).count()
     }
 
+    fn create_by_number(&mut self, i: usize, made: Made) {
+        let mut target = Life::new(made);
+        assert!(target.register());
+        self.target = Some(target);
+        self.made = made;
+        self.files[i].registered = true;
+    }
+
     fn close_view(&mut self, i: usize, end: ViewEnd) {
         self.files[i].views -= 1;
         if let Some(target) = &mut self.target {
@@ -134,7 +145,7 @@ impl<const N: usize> State<N> {
 
     fn unregister(&mut self, i: usize) {
         self.files[i].registered = false;
-        self.destroyed |= self.by_number && self.registrations() == 0;
+        self.destroyed |= self.made == Made::ByNumber && self.registrations() == 0;
         if let Some(target) = &mut self.target {
             if target.unregister() == Outcome::Dies {
                 self.ends += 1;
@@ -173,18 +184,17 @@ impl<const N: usize> State<N> {
                 self.close_domain(i);
             }
             Step::Create if file.domain && self.target.is_none() => {
-                let mut target = Life::new();
+                let mut target = Life::new(Made::WithView);
                 assert!(target.open());
                 self.target = Some(target);
                 self.files[i].views = 1;
                 self.files[i].first = true;
             }
             Step::CreateByNumber if file.domain && self.target.is_none() => {
-                let mut target = Life::new_by_number();
-                assert!(target.register());
-                self.target = Some(target);
-                self.by_number = true;
-                self.files[i].registered = true;
+                self.create_by_number(i, Made::ByNumber);
+            }
+            Step::CreatePersistent if file.domain && self.target.is_none() => {
+                self.create_by_number(i, Made::Persistent);
             }
             Step::Register if file.domain && !file.registered => {
                 let alive = self.ends == 0;
@@ -212,7 +222,8 @@ impl<const N: usize> State<N> {
             }
             Step::DestroyOther if file.views > u8::from(file.first) => {
                 // Of others, and of its own.
-                self.destroyed |= self.views() == 1 && self.registrations() == 0;
+                self.destroyed |=
+                    self.made != Made::Persistent && self.views() == 1 && self.registrations() == 0;
                 self.close_view(i, ViewEnd::DestroyedOther);
             }
             Step::End => self.files[i].ending = true,
@@ -285,7 +296,7 @@ fn a_target_lives_exactly_as_long_as_promised() {
         .iter()
         .any(|s| s.ends == 1 && s.domain == Domain::Open && s.opens() == 4));
     // And those about receive QPs by number.
-    let by_number = |s: &&State<4>| s.by_number;
+    let by_number = |s: &&State<4>| s.made == Made::ByNumber;
     assert!(seen
         .iter()
         .filter(by_number)
@@ -296,7 +307,32 @@ fn a_target_lives_exactly_as_long_as_promised() {
         .any(|s| s.registrations() > 0 && s.opens() == 1 && s.ends == 0));
     assert!(seen
         .iter()
-        .any(|s| s.destroyed && !s.by_number && s.registrations() > 0 && s.ends == 0));
+        .any(|s| s.destroyed && s.made == Made::WithView && s.registrations() > 0 && s.ends == 0));
+}
+
+/// A persistent target outlives all who were registered for it or had it open, and goes with its domain.
+#[test]
+fn a_persistent_target_goes_with_its_domain() {
+    let mut s = State::<2>::START;
+    for (i, step) in [
+        (0, Step::OpenDomain),
+        (1, Step::OpenDomain),
+        (0, Step::CreatePersistent),
+        (0, Step::Unregister),
+        (1, Step::Register),
+        (1, Step::OpenTarget),
+        (1, Step::DestroyOther),
+        (1, Step::Unregister),
+        (1, Step::OpenTarget),
+        (1, Step::DestroyOther),
+        (0, Step::CloseDomain),
+        (1, Step::CloseDomain),
+    ] {
+        assert_eq!(s.ends, 0);
+        s = s.step(i, step).expect("possible");
+        s.check();
+    }
+    assert_eq!(s.ends, 1);
 }
 
 /// One process alone gets its target back by number after it closed and opened the device, as long
@@ -394,6 +430,7 @@ fn no_sequence_of_calls_ends_it_twice() {
         assert_eq!(next.domain_gone() == Outcome::Dies, !dead, "{life:?}");
         walk(next, views, registrations, true, depth - 1);
     }
-    walk(Life::new(), 0, 0, false, 8);
-    walk(Life::new_by_number(), 0, 0, false, 8);
+    for made in [Made::WithView, Made::ByNumber, Made::Persistent] {
+        walk(Life::new(made), 0, 0, false, 8);
+    }
 }

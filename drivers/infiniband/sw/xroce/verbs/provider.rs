@@ -98,7 +98,10 @@ use rdma::{
             FileEvents,
             FileId, //
         },
-        rcv_qp::RcvQpAttr,
+        rcv_qp::{
+            RcvQpAttr,
+            RcvQpEnd, //
+        },
         udata::{
             Payload,
             Udata, //
@@ -339,8 +342,9 @@ impl Provider for Xroce {
         xrcd: &Xrcd<Self>,
         events: FileEvents,
         attr: &mut RcvQpAttr<'_>,
+        end: RcvQpEnd,
     ) -> Result<(u32, RcvQpData)> {
-        rcv_qp::create(xrcd, events, attr)
+        rcv_qp::create(xrcd, events, attr, end)
     }
 
     fn register_rcv_qp(xrcd: &Xrcd<Self>, qp_num: u32, events: FileEvents) -> Result<RcvQpData> {

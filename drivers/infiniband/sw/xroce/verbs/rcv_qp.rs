@@ -21,7 +21,10 @@ use rdma::uverbs::{
         FileEvents,
         FileId, //
     },
-    rcv_qp::RcvQpAttr, //
+    rcv_qp::{
+        RcvQpAttr,
+        RcvQpEnd, //
+    }, //
 };
 use rdma::xrcd::Xrcd;
 use xrc::rcv_qp;
@@ -39,6 +42,7 @@ pub(crate) fn create(
     xrcd: &Xrcd<Xroce>,
     events: FileEvents,
     attr: &mut RcvQpAttr<'_>,
+    end: RcvQpEnd,
 ) -> Result<(u32, RcvQpData)> {
     let (to_init, to_rtr) = rcv_qp::create_masks(attr.mask())?;
     let device = xrcd.device();
@@ -53,7 +57,7 @@ pub(crate) fn create(
         let shown = &target.shown;
         shown.modify(device, attr, to_init, Some(VerbsState::Init))?;
         shown.modify(device, attr, to_rtr, Some(VerbsState::Rtr))?;
-        domain.insert_by_number(qpn, target.clone(), views, events)
+        domain.insert_by_number(qpn, target.clone(), views, events, end)
     })();
     match made {
         Ok(registration) => {
