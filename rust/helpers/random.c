@@ -2,7 +2,7 @@
 /* Random numbers. */
 #include <linux/random.h>
 
-#include "services.h"
+#include "helpers.h"
 
 /* get_random_u64() is declared by a macro that bindgen does not see. */
 u64 xrdma_random_u64(void)

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Locks and waits that the kernel crate does not have. */
+/* Locks, waits and contexts that the kernel crate does not know. */
 #include <linux/bottom_half.h>
+#include <linux/irqflags.h>
 #include <linux/kernel.h>
+#include <linux/preempt.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/spinlock.h>
 #include <linux/wait_bit.h>
 
-#include "services.h"
+#include "helpers.h"
 
 /*
  * Whoever changes data behind a gate (gated.rs) spins until its readers are done,
@@ -90,4 +93,21 @@ void xrdma_bh_disable(void)
 void xrdma_bh_enable(void)
 {
 	local_bh_enable();
+}
+
+/* in_serving_softirq() is a macro. */
+bool xrdma_in_softirq(void)
+{
+	return in_serving_softirq();
+}
+
+/* Elsewhere nothing says that a spinlock is held or an RCU read section open. */
+#ifndef CONFIG_PREEMPT_COUNT
+#error xroce needs CONFIG_PREEMPT_COUNT
+#endif
+
+/* Macros again. RCU read sections count only where they can be preempted. */
+bool xrdma_may_sleep(void)
+{
+	return !preempt_count() && !irqs_disabled() && !rcu_preempt_depth();
 }

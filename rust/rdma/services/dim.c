@@ -6,8 +6,8 @@
 #include <linux/dim.h>
 #include <linux/slab.h>
 
+#include "services/dim.h"
 #include "services/ends.h"
-#include "services.h"
 
 struct xrdma_dim {
 	struct xrdma_end end;

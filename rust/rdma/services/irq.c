@@ -20,7 +20,7 @@
 #include <linux/workqueue.h>
 
 #include "services/ends.h"
-#include "services.h"
+#include "services/irq.h"
 
 /**
  * struct xrdma_vector - one interrupt

@@ -9,7 +9,7 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 
-#include "services.h"
+#include "services/mem.h"
 
 /* Bytes from @off on that lie in one piece, at most @len; *@at is where. */
 static size_t xrdma_mem_map(const struct xrdma_mem *m, u64 off, size_t len,

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What process.c, skb.c and work.c share. C only. */
-#ifndef XRDMA_PROCESS_H
-#define XRDMA_PROCESS_H
+/* The processes that have queue pairs. */
+#ifndef XRDMA_SERVICES_PROCESS_H
+#define XRDMA_SERVICES_PROCESS_H
 
 #include <linux/atomic.h>
 #include <linux/list.h>
 #include <linux/spinlock.h>
-
-#include "services.h"
+#include <linux/types.h>
 
 struct mm_struct;
+
+struct xrdma_process;
+
+struct xrdma_process *xrdma_process_get(bool kernel);
+void xrdma_process_put(struct xrdma_process *p);
+
+#ifndef __BINDGEN__
 
 /**
  * struct xrdma_process - what the objects of one process take together
@@ -33,8 +39,10 @@ struct xrdma_process {
 	struct list_head waiting;
 };
 
-/* process.c: all that backlogs hold, and what they may, bytes. */
+/* All that backlogs hold, and what they may, bytes. */
 extern atomic64_t xrdma_backlog_all;
 u64 xrdma_backlog_room(const struct xrdma_process *p);
 
-#endif /* XRDMA_PROCESS_H */
+#endif /* __BINDGEN__ */
+
+#endif /* XRDMA_SERVICES_PROCESS_H */

@@ -4,7 +4,8 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
-#include "services.h"
+#include "services/mem.h"
+#include "services/ring.h"
 
 /*
  * alloc_page() and PAGE_KERNEL are macros; vmalloc_user() memory would not be

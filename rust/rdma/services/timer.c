@@ -8,7 +8,7 @@
 #include <linux/slab.h>
 
 #include "services/ends.h"
-#include "services.h"
+#include "services/timer.h"
 
 struct xrdma_timer {
 	struct hrtimer timer;

@@ -7,6 +7,7 @@
 
 #include "services/ends.h"
 #include "services/process.h"
+#include "services/work.h"
 
 /**
  * struct xrdma_work - a function that is called in softirq, or in a thread

@@ -7,7 +7,8 @@
 #include <rdma/ib_umem.h>
 #include <rdma/ib_verbs.h>
 
-#include "services.h"
+#include "services/mem.h"
+#include "verbs/umem.h"
 
 /*
  * ib_umem_get_va() and the scatterlist iterators are inline. Pins

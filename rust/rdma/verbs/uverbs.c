@@ -5,9 +5,7 @@
  * implemented in Rust, see struct xrdma_rcv_qp_ops.
  */
 #include <linux/overflow.h>
-#include <net/netlink.h>
 #include <rdma/ib_verbs.h>
-#include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 #include <rdma/uverbs_std_types.h>
 #include <rdma/xroce-abi.h>
@@ -398,15 +396,4 @@ void xrdma_uverbs_notify(struct ib_uverbs_file *ufile, struct ib_device *dev,
 			handler->handler(handler, &event);
 	}
 	up_read(&dev->event_handler_rwsem);
-}
-
-/* nla_nest_start() and nla_nest_end() are inline. NULL: no room. */
-struct nlattr *xrdma_ib_res_begin(struct sk_buff *msg)
-{
-	return nla_nest_start(msg, RDMA_NLDEV_ATTR_DRIVER);
-}
-
-void xrdma_ib_res_end(struct sk_buff *msg, struct nlattr *table)
-{
-	nla_nest_end(msg, table);
 }

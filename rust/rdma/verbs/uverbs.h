@@ -2,14 +2,12 @@
 /*
  * uverbs: the driver's own ioctl methods, and events for a file.
  */
-#ifndef XROCE_HELPERS_UVERBS_H
-#define XROCE_HELPERS_UVERBS_H
+#ifndef XRDMA_VERBS_UVERBS_H
+#define XRDMA_VERBS_UVERBS_H
 
 #include <rdma/ib_verbs.h>
 #include <rdma/uverbs_ioctl.h>
 #include <rdma/uverbs_types.h>
-
-struct nlattr;
 
 /**
  * struct xrdma_rcv_qp_ops - what the methods of receive QPs by number call
@@ -54,7 +52,4 @@ void xrdma_uverbs_init(struct xrdma_uverbs *uverbs,
 void xrdma_uverbs_notify(struct ib_uverbs_file *ufile, struct ib_device *dev,
 			 u32 type, u32 element);
 
-struct nlattr *xrdma_ib_res_begin(struct sk_buff *msg);
-void xrdma_ib_res_end(struct sk_buff *msg, struct nlattr *table);
-
-#endif /* XROCE_HELPERS_UVERBS_H */
+#endif /* XRDMA_VERBS_UVERBS_H */

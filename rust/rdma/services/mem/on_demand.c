@@ -2,17 +2,15 @@
 /* On-demand paging: pages of a process that are looked up when they are used. */
 #include <linux/delay.h>
 #include <linux/fs.h>
-#include <linux/irqflags.h>
 #include <linux/magic.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/preempt.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
 
-#include "services.h"
+#include "services/mem/on_demand.h"
 
 /* mmgrab() is inline. The address space of the calling process, not its memory. */
 struct mm_struct *xrdma_mm_grab(void)
@@ -127,21 +125,4 @@ void xrdma_mm_wait(__u32 tries)
 void xrdma_mm_release(struct page **pages, size_t n, bool dirty)
 {
 	unpin_user_pages_dirty_lock(pages, n, dirty);
-}
-
-/* in_serving_softirq() is a macro. */
-bool xrdma_in_softirq(void)
-{
-	return in_serving_softirq();
-}
-
-/* Elsewhere nothing says that a spinlock is held or an RCU read section open. */
-#ifndef CONFIG_PREEMPT_COUNT
-#error xroce needs CONFIG_PREEMPT_COUNT
-#endif
-
-/* Macros again. RCU read sections count only where they can be preempted. */
-bool xrdma_may_sleep(void)
-{
-	return !preempt_count() && !irqs_disabled() && !rcu_preempt_depth();
 }

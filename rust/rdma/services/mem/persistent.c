@@ -7,7 +7,8 @@
 #include <linux/sched.h>
 #include <linux/sizes.h>
 
-#include "services.h"
+#include "services/mem.h"
+#include "services/mem/persistent.h"
 
 /*
  * page_to_phys() is a macro, and each question takes a lock: adjacent pages are

@@ -18,7 +18,8 @@
 #include <net/route.h>
 #include <net/sock.h>
 
-#include "services.h"
+#include "services/net/route.h"
+#include "services/net/sender.h"
 #include "services/net/tunnel.h"
 
 #define XRDMA_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))

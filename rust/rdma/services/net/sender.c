@@ -10,7 +10,7 @@
 #include <net/net_namespace.h>
 #include <net/sock.h>
 
-#include "services.h"
+#include "services/net/sender.h"
 #include "services/net/tunnel.h"
 
 /*

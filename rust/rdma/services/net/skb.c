@@ -11,6 +11,7 @@
 #include <net/dsfield.h>
 #include <net/ipv6.h>
 
+#include "services/net/skb.h"
 #include "services/process.h"
 
 /*

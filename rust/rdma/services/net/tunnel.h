@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Declarations that udp.c, route.c and sender.c share. For C only. */
+/* Declarations that udp.c, route.c and sender.c share. bindgen does not read them. */
 #ifndef XRDMA_TUNNEL_H
 #define XRDMA_TUNNEL_H
 
@@ -8,7 +8,7 @@
 #include <linux/refcount.h>
 #include <linux/spinlock.h>
 
-#include "services.h"
+#include "services/net/udp.h"
 
 /* IANA: RoCEv2 (IBTA annex A17). */
 #define XRDMA_UDP_PORT 4791
@@ -16,6 +16,7 @@
 struct dst_entry;
 struct sock;
 struct xrdma_pernet;
+struct xrdma_sender;
 
 /**
  * struct xrdma_dst - the destination of a route, for as long as its tunnel is open

@@ -14,8 +14,9 @@
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
 
-#include "services.h"
+#include "services/net/skb.h"
 #include "services/net/tunnel.h"
+#include "services/net/udp.h"
 
 struct xrdma_pernet {
 	struct xrdma_tunnel *tunnel;

@@ -11,7 +11,7 @@
 #include <linux/sched.h>
 #include <linux/xarray.h>
 
-#include "services.h"
+#include "services/rcu/held.h"
 
 /* Keys that one CPU uses at a time: two ends of a copy, in a softirq on top of another. */
 #define XRDMA_HELD_DEPTH 8

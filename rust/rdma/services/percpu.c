@@ -4,7 +4,7 @@
 #include <linux/overflow.h>
 #include <linux/percpu.h>
 
-#include "services.h"
+#include "services/percpu.h"
 
 /* bindgen has no notion of the per-CPU address space, so Rust gets a number. */
 static u64 __percpu *xrdma_percpu(unsigned long counters)

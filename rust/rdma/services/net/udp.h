@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The UDP sockets of RoCEv2. */
+#ifndef XRDMA_SERVICES_NET_UDP_H
+#define XRDMA_SERVICES_NET_UDP_H
+
+#include <linux/types.h>
+
+struct net;
+struct sk_buff;
+struct xrdma_rx_info;
+
+/* Takes a packet; or, without @skb, hears that one for @info->dst was refused. */
+typedef void (*xrdma_receive_fn)(__u64 net_cookie, struct sk_buff *skb,
+				 const struct xrdma_rx_info *info);
+struct xrdma_tunnel;
+
+int xrdma_udp_init(void);
+void xrdma_udp_exit(void);
+struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive,
+				       int *error);
+void xrdma_tunnel_close(struct xrdma_tunnel *t);
+void xrdma_tunnel_put(struct xrdma_tunnel *t);
+__u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t);
+
+#endif /* XRDMA_SERVICES_NET_UDP_H */
