@@ -33,7 +33,6 @@ mod bindings;
 pub mod abi;
 
 mod services;
-mod threads;
 mod verbs;
 
 // Users of the crate name a module without its room.

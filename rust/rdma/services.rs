@@ -19,5 +19,6 @@ pub mod random;
 pub mod rcu;
 pub mod ring;
 pub mod sync;
+mod threads;
 pub mod timer;
 pub mod work;

@@ -10,8 +10,8 @@ mod kernel_addr;
 mod on_demand;
 mod pages;
 mod persistent;
+mod pinned;
 mod ring_slice;
-mod umem;
 
 use core::marker::PhantomData;
 use kernel::{
@@ -26,8 +26,8 @@ pub use {
     on_demand::OnDemand,
     pages::PageList,
     persistent::HAS_WRITE_BACK,
-    ring_slice::RingSlice,
-    umem::Umem, //
+    pinned::Pinned,
+    ring_slice::RingSlice, //
 };
 
 /// What memory is accessed for.
@@ -188,7 +188,7 @@ impl Region<'_> {
 /// Memory that a key names.
 pub enum Memory {
     /// A process's, pinned.
-    User(Umem),
+    User(Pinned),
     /// On-demand memory of a process. Only process context may use it.
     OnDemand(OnDemand),
     /// One piece of kernel memory.
@@ -211,7 +211,7 @@ impl Memory {
         f: impl FnOnce(&Region<'_>, u64) -> Result<R, Fault>,
     ) -> Result<R, Fault> {
         match self {
-            Memory::User(umem) => f(&umem.region(), off),
+            Memory::User(pinned) => f(&pinned.region(), off),
             Memory::OnDemand(memory) => memory.with(off, len, usage, |region| f(region, 0)),
             Memory::Kernel(addr) => f(&addr.region(), off),
             Memory::Pages(pages) => f(&pages.region(), off),
@@ -223,7 +223,7 @@ impl Memory {
     #[inline]
     pub fn len(&self) -> u64 {
         match self {
-            Memory::User(umem) => umem.region().len(),
+            Memory::User(pinned) => pinned.region().len(),
             Memory::OnDemand(memory) => memory.len(),
             Memory::Kernel(addr) => addr.region().len(),
             Memory::Pages(pages) => pages.region().len(),
@@ -240,7 +240,7 @@ impl Memory {
     /// Whether it may be written at all.
     pub fn is_writable(&self) -> bool {
         match self {
-            Memory::User(umem) => umem.is_writable(),
+            Memory::User(pinned) => pinned.is_writable(),
             Memory::OnDemand(memory) => memory.is_writable(),
             Memory::Pages(pages) => pages.region().writable,
             Memory::Kernel(_) | Memory::Device(_) => true,

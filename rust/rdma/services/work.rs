@@ -68,10 +68,10 @@ pub(crate) fn free_queue() -> Option<NonNull<workqueue_struct>> {
 ///
 /// After that the kernel calls nothing of the module's text any more. What would have it do so and is
 /// still there, because it was leaked or comes later in the order of drops, ends with the services: the
-/// [link type](crate::link::Registration) with its devices, [notifiers](crate::net::NetdevNotifier),
-/// [vectors](crate::vector::Vectors), [timers](crate::timer::Timer), [work items](Work) and
-/// [`Adaptive`](crate::dim::Adaptive). They do nothing from then on. A module whose services are leaked
-/// themselves stays in memory: its removal does not end.
+/// link type with its devices, [notifiers](crate::net::NetdevNotifier), interrupts,
+/// [timers](crate::timer::Timer), [work items](Work) and [`Adaptive`](crate::dim::Adaptive). They do
+/// nothing from then on. A module whose services are leaked themselves stays in memory: its removal
+/// does not end.
 pub struct Services {
     _not_constructible: PhantomData<()>,
 }

@@ -4,7 +4,7 @@
 //!
 //! `tools/vm/refused` compiles this file in the same way as the crates above `rdma`, and compares
 //! the errors with the comments at the ends of lines. The opposite, what may be shared and sent, is
-//! in `threads.rs` of the crate itself.
+//! in `threads.rs` of each room of the crate itself.
 
 use core::cell::Cell;
 use kernel::prelude::*;

@@ -8,12 +8,13 @@ use crate::{
     bindings,
     mem::{
         PageList,
-        Umem,
+        Pinned,
         Usage, //
     },
     object::object,
     pd::Pd,
-    provider::Provider, //
+    provider::Provider,
+    verbs::umem, //
 };
 use core::{
     ffi::{
@@ -216,10 +217,10 @@ impl UserRegion {
     /// # Errors
     ///
     /// `EFAULT` for memory that is not there, `ENOMEM` beyond the limit, `EPERM`.
-    pub fn pin<P: Provider>(&self, pd: &Pd<P>) -> Result<Umem> {
+    pub fn pin<P: Provider>(&self, pd: &Pd<P>) -> Result<Pinned> {
         // SAFETY: A PD's device is initialised; the memory of the device stays as long as the result,
         // which holds a reference.
-        unsafe { Umem::pin_raw(pd.device().as_raw(), self.start, self.length, self.access) }
+        unsafe { umem::pin(pd.device().as_raw(), self.start, self.length, self.access) }
     }
 }
 

@@ -39,7 +39,7 @@ impl Memory {
     /// there every time. Process context, sleeps.
     pub fn may_persist(&self) -> bool {
         match self {
-            Memory::User(umem) => umem.region().is_persistent(),
+            Memory::User(pinned) => pinned.region().is_persistent(),
             Memory::OnDemand(_) => true,
             // Nobody has asked whether a kernel user's pages are.
             Memory::Kernel(_) | Memory::Pages(_) | Memory::Device(_) => false,
@@ -56,7 +56,7 @@ impl Memory {
     /// [`Fault`] when the memory is not known to be persistent.
     pub fn write_back(&self, off: u64, len: usize) -> Result<(), Fault> {
         match self {
-            Memory::User(umem) => umem.region().write_back(off, len),
+            Memory::User(pinned) => pinned.region().write_back(off, len),
             // To be written back, pages need not be writable.
             Memory::OnDemand(memory) => memory.with(off, len, Usage::Read, |region| {
                 if !region.is_persistent() {

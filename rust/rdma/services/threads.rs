@@ -6,35 +6,16 @@
 //! Types that must not be shared or sent are in `tests/refused.rs`.
 
 use crate::{
-    ah::Ah,
-    cq::Cq,
-    device::{
-        Device,
-        DeviceRef,
-        IbDevice, //
-    },
     dim::Adaptive,
-    dm::Dm,
-    events::{
-        CqHandle,
-        QpHandle,
-        SrqHandle, //
-    },
     gated::Gated,
-    link::{
-        LinkOps,
-        Registration, //
-    },
     mem::{
         KernelAddr,
         Memory,
         OnDemand,
         PageList,
-        RingSlice,
-        Umem, //
+        Pinned,
+        RingSlice, //
     },
-    mr::Mr,
-    mw::Mw,
     net::{
         Backlog,
         Namespace,
@@ -50,32 +31,19 @@ use crate::{
         Owner,
         OwnerGuard, //
     },
-    pd::Pd,
     percpu::PerCpu,
-    provider::Provider,
-    qp::Qp,
     rcu::{
         Global,
         Ref,
         Reservation,
         Table, //
     },
-    restrack::TrackedQp,
     ring::RingMem,
-    srq::Srq,
-    stats::CounterDesc,
     timer::Timer,
-    ucontext::UContext,
-    uverbs::{
-        file::FileEvents,
-        mmap::RingMapping, //
-    },
-    vector::Vectors,
     work::{
         Services,
         Work, //
     },
-    xrcd::Xrcd, //
 };
 use core::cell::Cell;
 
@@ -89,10 +57,6 @@ type Unshared = Cell<u32>;
 const _: () = {
     both::<Adaptive>();
     both::<Backlog>();
-    both::<CounterDesc>();
-    both::<CqHandle>();
-    both::<FileEvents>();
-    both::<IbDevice>();
     both::<KernelAddr>();
     both::<Memory>();
     both::<Namespace>();
@@ -101,19 +65,15 @@ const _: () = {
     both::<OnDemand>();
     both::<PageList>();
     both::<PerCpu<1>>();
-    both::<QpHandle>();
-    both::<RingMapping>();
+    both::<Pinned>();
     both::<RingMem>();
     both::<RingSlice>();
     both::<Route>();
     both::<RxSkb>();
     both::<Services>();
-    both::<SrqHandle>();
     both::<Timer>();
     both::<Tunnel>();
     both::<TxSkb>();
-    both::<Umem>();
-    both::<Vectors>();
     both::<Work>();
     send::<TxBatch>();
 };
@@ -130,22 +90,3 @@ const _: () = {
     send::<Gated<Unshared>>();
     send::<OwnerGuard<'static, Unshared>>();
 };
-
-/// The objects of a provider, whose data are `Send + Sync`.
-#[expect(dead_code, reason = "compiling it is the test")]
-const fn objects<P: Provider, L: LinkOps<P>>() {
-    both::<Ah<P>>();
-    both::<Cq<P>>();
-    both::<Device<P>>();
-    both::<DeviceRef<P>>();
-    both::<Dm<P>>();
-    both::<Mr<P>>();
-    both::<Mw<P>>();
-    both::<Pd<P>>();
-    both::<Qp<P>>();
-    both::<Registration<P, L>>();
-    both::<Srq<P>>();
-    both::<TrackedQp<P>>();
-    both::<UContext<P>>();
-    both::<Xrcd<P>>();
-}
