@@ -11,12 +11,15 @@
 #   make test-long       all guest tests on both kernels, and builds for other suites
 #   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events
 #   make doc             the pages of Documentation/ and rustdoc of the crates, in build/doc
+#   make deb             Debian packages, in build/deb
 #   make rust-analyzer   rust-project.json, for the language server of that name
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 
 KVER  ?= $(shell uname -r)
 KDIR  ?= $(firstword $(wildcard /var/lib/xroce/$(KVER)) /lib/modules/$(KVER)/build)
 BUILD ?= $(CURDIR)/build
+# Where libibverbs' headers are; empty: not looked for (the module alone needs none).
+INCLUDE ?= /usr/include
 
 kbuild = $(MAKE) -C $(KDIR) M=$(CURDIR) MO=$(BUILD)/module \
 	LOCALVERSION=$(shell echo $(KVER) | sed 's/^[0-9.]*//') \
@@ -27,7 +30,7 @@ moddir = $(DESTDIR)/lib/modules/$(KVER)/updates
 all: module plugin
 
 probe:
-	@tools/install/probe $(KDIR)
+	@tools/install/probe $(KDIR) "$(INCLUDE)"
 
 module: probe
 	@mkdir -p $(BUILD)/module
@@ -64,11 +67,14 @@ bench:
 doc:
 	@tools/vm/doc $(BUILD)/doc
 
+deb:
+	@tools/vm/deb $(BUILD)/deb
+
 rust-analyzer:
 	@tools/vm/rust-analyzer
 
 test test-debug test-long:
 	@tools/vm/check $@
 
-.PHONY: all probe module plugin install uninstall clean demo bench doc \
+.PHONY: all probe module plugin install uninstall clean demo bench doc deb \
 	rust-analyzer test test-debug test-long
