@@ -567,6 +567,7 @@ enum xroce_objects {
 /**
  * enum xroce_xrcd_methods - driver methods of an XRC domain
  * @XROCE_METHOD_RCV_QP_CREATE: make a target, take it to RTR, register for it.
+ *	With an empty attr_mask it stays in RESET.
  * @XROCE_METHOD_RCV_QP_REG: register for a target of the domain.
  * @XROCE_METHOD_RCV_QP_UNREG: end a registration.
  * @XROCE_METHOD_RCV_QP_MODIFY: change attributes of a target of the domain.

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=180 debug xrc
 # XRC receive QPs by number: which processes keep them alive, which get their events,
-# what is refused; and a device that is removed while a process is registered.
+# what is refused; the calls of OFED 1.3; and a device that is removed while a process is
+# registered.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/cases.sh"
@@ -26,7 +27,7 @@ removed() {
 link_del() { in_host h1 rdma link del x1; }
 module_out() { rmmod xroce && modprobe xroce; }
 
-list_cases rcvqp rcvqp_refused
+list_cases rcvqp rcvqp_refused rcvqp_ofed
 # Between hosts only what has to do with packets.
 wire="traffic maker_killed persistent modified_by_other events"
 plan $((${#cases[@]} + $(wc -w <<<"$wire") + 3))

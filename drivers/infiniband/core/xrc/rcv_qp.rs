@@ -3,9 +3,9 @@
 //! Receive QPs by number: targets for which no process has an object.
 //!
 //! This is the interface of 2007 ("make receiving XRC QP independent of any one user process") as
-//! OFED 1.3 implemented it. A process creates a target and takes it to RTR in one call, and keeps
-//! only its number. Processes register for the target. The target ends with its last registration
-//! or with its domain.
+//! OFED 1.3 implemented it. A process creates a target, takes it to RTR in the same call or later,
+//! and keeps only its number. Processes register for the target. The target ends with its last
+//! registration or with its domain.
 
 use crate::domain::{
     Domain,
@@ -50,19 +50,22 @@ const TO_RTR: Mask = Mask::AV
 
 /// Cuts the mask of a create call in two: for INIT, and for RTR. As in the proposal of 2007, note
 /// 4: all of the first kind, all of the second, `MAX_DEST_RD_ATOMIC` or not (0 then: only SENDs and
-/// WRITEs), and nothing else.
+/// WRITEs), and nothing else. `None` for an empty mask: the target stays in RESET, as in OFED 1.3.
 ///
 /// # Errors
 ///
 /// `EINVAL` for any other mask.
-pub fn create_masks(mask: Mask) -> Result<(Mask, Mask)> {
+pub fn create_masks(mask: Mask) -> Result<Option<(Mask, Mask)>> {
+    if mask.bits() == 0 {
+        return Ok(None);
+    }
     let needed = TO_INIT | TO_RTR;
     let allowed = needed | Mask::MAX_DEST_RD_ATOMIC;
     if !mask.contains(needed) || !allowed.contains(mask) {
         return Err(EINVAL);
     }
     // ib_core wants it in any case.
-    Ok((TO_INIT, TO_RTR | Mask::MAX_DEST_RD_ATOMIC))
+    Ok(Some((TO_INIT, TO_RTR | Mask::MAX_DEST_RD_ATOMIC)))
 }
 
 /// The mask of a modify call: without what has no meaning for a target and uverbs leaves out of

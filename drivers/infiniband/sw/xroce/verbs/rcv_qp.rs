@@ -36,15 +36,16 @@ pub(crate) struct RcvQpData {
     _charge: Option<Charge>,
 }
 
-/// Makes a target and takes it to RTR. EINVAL for a mask that is not the proposal's and for bad
-/// values; what a create and a modify call fail with.
+/// Makes a target and takes it to RTR, or leaves it in RESET when the mask is empty. EINVAL for
+/// another mask that is not the proposal's and for bad values; what a create and a modify call fail
+/// with.
 pub(crate) fn create(
     xrcd: &Xrcd<Xroce>,
     events: FileEvents,
     attr: &mut RcvQpAttr<'_>,
     end: RcvQpEnd,
 ) -> Result<(u32, RcvQpData)> {
-    let (to_init, to_rtr) = rcv_qp::create_masks(attr.mask())?;
+    let steps = rcv_qp::create_masks(attr.mask())?;
     let device = xrcd.device();
     let domain = xrcd.data().domain();
     let NewTarget {
@@ -55,8 +56,10 @@ pub(crate) fn create(
     let qpn = target.wire.qpn;
     let made = (|| {
         let shown = &target.shown;
-        shown.modify(device, attr, to_init, Some(VerbsState::Init))?;
-        shown.modify(device, attr, to_rtr, Some(VerbsState::Rtr))?;
+        if let Some((to_init, to_rtr)) = steps {
+            shown.modify(device, attr, to_init, Some(VerbsState::Init))?;
+            shown.modify(device, attr, to_rtr, Some(VerbsState::Rtr))?;
+        }
         domain.insert_by_number(qpn, target.clone(), views, events, end)
     })();
     match made {
