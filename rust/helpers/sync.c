@@ -73,12 +73,10 @@ void xrdma_wait_bits_clear(__u32 *word, __u32 mask)
 	wait_var_event(word, !(READ_ONCE(*word) & mask));
 }
 
-/*
- * wake_up_var() wants a full barrier between the change of the word and its
- * look at the wait queue; Rust's atomics say nothing to the kernel's.
- */
+/* wake_up_var() wants a full barrier before it, and Rust has no name for this one. */
 void xrdma_wake_waiters(__u32 *word)
 {
+	/* Orders the change of the word before the look at the wait queue. */
 	smp_mb();
 	wake_up_var(word);
 }

@@ -36,7 +36,7 @@ static void xrdma_dim_end(struct xrdma_end *e)
  */
 struct xrdma_dim *xrdma_dim_alloc(xrdma_call_fn call, void *fn, __u64 cookie)
 {
-	struct xrdma_dim *d = kzalloc(sizeof(*d), GFP_KERNEL_ACCOUNT);
+	struct xrdma_dim *d = kzalloc_obj(*d, GFP_KERNEL_ACCOUNT);
 
 	if (!d)
 		return NULL;

@@ -122,6 +122,7 @@ int xrdma_mem_store64(const struct xrdma_mem *m, __u64 off, __u64 value)
 
 	xrdma_mem_map(m, off, sizeof(u64), &at);
 	if (IS_ALIGNED((unsigned long)at, sizeof(u64))) {
+		/* Orders all earlier writes before this one. */
 		smp_store_release((u64 *)at, value);
 		ret = 0;
 	}

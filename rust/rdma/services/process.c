@@ -52,7 +52,7 @@ struct xrdma_process *xrdma_process_get(bool kernel)
 	spin_unlock_irqrestore(&xrdma_processes_lock, flags);
 	if (p)
 		return p;
-	new = kzalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
+	new = kzalloc_obj(*new, GFP_KERNEL_ACCOUNT);
 	if (!new)
 		return NULL;
 	new->mm = mm;

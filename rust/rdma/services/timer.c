@@ -38,7 +38,7 @@ static void xrdma_timer_end(struct xrdma_end *e)
 struct xrdma_timer *xrdma_timer_alloc(xrdma_call_fn call, void *fn,
 				      __u64 cookie)
 {
-	struct xrdma_timer *t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	struct xrdma_timer *t = kzalloc_obj(*t, GFP_KERNEL_ACCOUNT);
 
 	if (!t)
 		return NULL;

@@ -166,7 +166,7 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
 				    struct xrdma_process *p, xrdma_call_fn call,
 				    void *fn, __u64 cookie)
 {
-	struct xrdma_work *w = kzalloc(sizeof(*w), GFP_KERNEL_ACCOUNT);
+	struct xrdma_work *w = kzalloc_obj(*w, GFP_KERNEL_ACCOUNT);
 
 	if (!w)
 		return NULL;

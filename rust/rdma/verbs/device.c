@@ -136,7 +136,7 @@ int xrdma_ib_port_speed(struct ib_device *dev, u32 port, u64 *speed)
 	struct ib_port_attr *attr;
 	int ret;
 
-	attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+	attr = kzalloc_obj(*attr, GFP_KERNEL);
 	if (!attr)
 		return -ENOMEM;
 	ret = ib_query_port(dev, port, attr);

@@ -49,7 +49,7 @@ struct xrdma_link *xrdma_link_register(const char *type, u32 driver_id,
 				       xrdma_newlink_fn newlink,
 				       xrdma_dellink_fn dellink)
 {
-	struct xrdma_link *l = kzalloc(sizeof(*l), GFP_KERNEL);
+	struct xrdma_link *l = kzalloc_obj(*l, GFP_KERNEL);
 	int ret = -EBUSY;
 
 	if (!l)

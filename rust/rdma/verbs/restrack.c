@@ -5,18 +5,7 @@
 
 #include "verbs/restrack.h"
 
-/*
- * Exported, but declared in a private header of the core (restrack.h). The name
- * in the list is the module's, as for other kernel-owned objects.
- */
-void rdma_restrack_new(struct rdma_restrack_entry *res,
-		       enum rdma_restrack_type type);
-void rdma_restrack_set_name(struct rdma_restrack_entry *res,
-			    const char *caller);
-void rdma_restrack_add(struct rdma_restrack_entry *res);
-void rdma_restrack_del(struct rdma_restrack_entry *res);
-
-/* Needs the declarations above. */
+/* Needs the declarations of the core's private header. */
 void xrdma_ib_track_qp(struct ib_qp *qp)
 {
 	rdma_restrack_new(&qp->res, RDMA_RESTRACK_QP);

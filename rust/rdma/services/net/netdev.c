@@ -94,7 +94,7 @@ static void xrdma_notifier_end(struct xrdma_end *e)
  */
 struct xrdma_notifier *xrdma_notifier_register(xrdma_netdev_fn fn)
 {
-	struct xrdma_notifier *n = kzalloc(sizeof(*n), GFP_KERNEL);
+	struct xrdma_notifier *n = kzalloc_obj(*n, GFP_KERNEL);
 	int ret;
 
 	if (!n)

@@ -153,7 +153,7 @@ static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 	int ret;
 
 	if (!d) {
-		d = kzalloc(sizeof(*d), GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
+		d = kzalloc_obj(*d, GFP_ATOMIC | __GFP_NOWARN | __GFP_ACCOUNT);
 		if (!d)
 			return -ENOMEM;
 		refcount_set(&d->ref, 1);

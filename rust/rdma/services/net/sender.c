@@ -84,7 +84,7 @@ static int xrdma_sender_socket(struct xrdma_tunnel *t, struct socket **sock)
 /* Without the lock: to allocate may take long, for the sake of one process. */
 static struct xrdma_sender *xrdma_sender_alloc(struct xrdma_tunnel *t)
 {
-	struct xrdma_sender *s = kzalloc(sizeof(*s), GFP_KERNEL_ACCOUNT);
+	struct xrdma_sender *s = kzalloc_obj(*s, GFP_KERNEL_ACCOUNT);
 	struct socket *sock;
 
 	if (!s)

@@ -166,7 +166,7 @@ struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive
 		goto out;
 	}
 	ret = -ENOMEM;
-	t = kzalloc(sizeof(*t), GFP_KERNEL_ACCOUNT);
+	t = kzalloc_obj(*t, GFP_KERNEL_ACCOUNT);
 	if (!t)
 		goto fail;
 	t->receive = receive;

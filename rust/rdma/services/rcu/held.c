@@ -48,7 +48,7 @@ void *xrdma_held_enter(struct xarray *xa, __u32 id)
 		goto none;
 	/* The slot is ours before it is looked at, whoever interrupts. */
 	WRITE_ONCE(held->depth, depth + 1);
-	barrier();
+	barrier();	/* An interrupt must see the new depth before the slot is read. */
 	old = held->slot[depth];
 	/* Who sees the new count knows that the use before is over. */
 	smp_store_release(&held->slot[depth],
@@ -58,9 +58,10 @@ void *xrdma_held_enter(struct xarray *xa, __u32 id)
 	entry = xa_load(xa, id);
 	if (likely(entry))
 		return entry;
+	/* As in xrdma_held_leave(). */
 	smp_store_release(&held->slot[depth],
 			  held->slot[depth] & ~XRDMA_HELD_NUMBER);
-	barrier();
+	barrier();	/* The slot is given back last. */
 	WRITE_ONCE(held->depth, depth);
 none:
 	preempt_enable();
@@ -74,9 +75,10 @@ void xrdma_held_leave(void)
 	struct xrdma_held *held = this_cpu_ptr(&xrdma_held);
 	unsigned int depth = held->depth - 1;
 
+	/* Whoever sees that the slot is free knows that the use is over. */
 	smp_store_release(&held->slot[depth],
 			  held->slot[depth] & ~XRDMA_HELD_NUMBER);
-	barrier();
+	barrier();	/* The slot is given back last. */
 	WRITE_ONCE(held->depth, depth);
 	preempt_enable();
 	rcu_read_unlock();
@@ -98,10 +100,12 @@ void xrdma_held_wait(__u32 id)
 		struct xrdma_held *held = per_cpu_ptr(&xrdma_held, cpu);
 
 		for (i = 0; i < XRDMA_HELD_DEPTH; i++) {
+			/* Pairs with xrdma_held_leave(), as the load below. */
 			unsigned long seen = smp_load_acquire(&held->slot[i]);
 
 			if ((seen & XRDMA_HELD_NUMBER) != id)
 				continue;
+			/* Pairs with xrdma_held_leave(). */
 			while (smp_load_acquire(&held->slot[i]) == seen) {
 				cpu_relax();
 				cond_resched();
