@@ -110,7 +110,7 @@ static int do_device(void)
 
 /*
  * close D: the device. Its targets and domains are left as they are. The rest
- * goes first, if it can: a mapped ring would keep the file open.
+ * goes first, if it can.
  */
 static int do_close(void)
 {

@@ -235,6 +235,35 @@ static void maker_alone(struct domains *self)
 	end_child(&other);
 }
 
+/* Closes the device, and leaves all that the process made there as it is. */
+static uint32_t close_context(struct peer *p, const struct message *m)
+{
+	return ibv_close_device(p->ctx);
+}
+
+/* A closed device leaves its targets to the domain at once, whatever else was left behind there. */
+static void device_closed(struct domains *self)
+{
+	struct child maker = start(self), other = start(self);
+	uint32_t made, by_number;
+	struct client c;
+
+	make_client(&self->on, &c);
+	made = tell(&self->on, &maker, make_view, 0);
+	by_number = tell(&self->on, &maker, create, c.qp->qp_num);
+	tell(&self->on, &maker, make_srq, DEPTH);
+	CHECK(shown(made, 1, 0) == 1 && shown(by_number, 0, 1) == 1);
+	CHECK(tell(&self->on, &maker, close_context, 0) == 0);
+	CHECK(shown(made, 0, 0) == 1 && targets() == 1);
+	CHECK(tell(&self->on, &other, state, made) == IBV_QPS_RESET);
+	/* The last one's close ends the domain. */
+	tell(&self->on, &other, make_srq, DEPTH);
+	CHECK(tell(&self->on, &other, close_context, 0) == 0);
+	CHECK(targets() == 0);
+	end_child(&maker);
+	end_child(&other);
+}
+
 /* Who is registered cannot close the domain, and nothing changes. */
 static void domain_busy(struct domains *self)
 {
@@ -525,6 +554,7 @@ static const CASES(struct domains) cases[] = {
 	{ "maker_killed", maker_killed },
 	{ "persistent", persistent },
 	{ "maker_alone", maker_alone },
+	{ "device_closed", device_closed },
 	{ "domain_busy", domain_busy },
 	{ "registered_once", registered_once },
 	{ "held_by_view", held_by_view },

@@ -9,7 +9,13 @@ use core::ffi::{
     c_void, //
 };
 use core::ptr::NonNull;
+use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::{
+    Mutex,
+    MutexGuard,
+    PoisonError, //
+};
 
 /// An errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,10 +221,27 @@ pub fn complain(line: core::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "libxroce: {line}");
 }
 
-/// Memory shared with the kernel; unmapped when dropped.
+/// What is mapped at the moment.
+struct Mapped {
+    next: u64,
+    /// By number, which is never used again, because addresses are: descriptor, address, length.
+    all: BTreeMap<u64, (c_int, usize, usize)>,
+}
+
+static MAPPED: Mutex<Mapped> = Mutex::new(Mapped {
+    next: 0,
+    all: BTreeMap::new(),
+});
+
+fn mapped() -> MutexGuard<'static, Mapped> {
+    MAPPED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Memory shared with the kernel; unmapped when dropped, or by [`Mapping::end_all`].
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
+    number: u64,
 }
 
 impl Mapping {
@@ -262,7 +285,29 @@ impl Mapping {
             return Err(errno());
         }
         let base = NonNull::new(p.cast()).ok_or(ENOMEM)?;
-        Ok(Self { base, len })
+        let mut mapped = mapped();
+        let number = mapped.next;
+        mapped.next += 1;
+        mapped.all.insert(number, (fd, p as usize, len));
+        Ok(Self { base, len, number })
+    }
+
+    /// Unmaps all that was mapped through `fd`, which is about to be closed: each mapping would
+    /// keep the file open.
+    ///
+    /// # Safety
+    ///
+    /// Objects with such mappings, which nobody has destroyed, may not be used any more but to drop
+    /// them.
+    pub unsafe fn end_all(fd: c_int) {
+        mapped().all.retain(|_, &mut (of, base, len)| {
+            if of == fd {
+                // SAFETY: exactly a mapping that `new` made and nobody has ended yet, and that
+                // nobody uses any more, as the caller says.
+                unsafe { munmap(base as *mut c_void, len) };
+            }
+            of != fd
+        });
     }
 
     /// First byte; page aligned.
@@ -278,8 +323,11 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this is exactly the mapping that `new` made, and whoever
-        // holds pointers into it borrows or owns this object.
+        if mapped().all.remove(&self.number).is_none() {
+            return;
+        }
+        // SAFETY: this is exactly the mapping that `new` made, which `end_all` has not ended, and
+        // whoever holds pointers into it borrows or owns this object.
         unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
