@@ -11,6 +11,11 @@
 enum {
 	/* 1 s, eight times: who gets an answer gets it, however busy the machine is. */
 	PATIENT = 18,
+	/*
+	 * 4 s, eight times: for memory of the receiver that comes late, or is given up. That
+	 * takes some seconds, and more on a busy machine.
+	 */
+	ENDURING = 20,
 	/* 67 ms, eight times: what a bad wire loses is soon sent again. */
 	LOSSY = 14,
 	RETRIES = 7,

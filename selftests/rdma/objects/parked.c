@@ -354,7 +354,12 @@ static struct ibv_mr *late_mr;
 
 static void make_late(struct unreliable *self)
 {
-	make_pair(&self->pair);
+	make_ends(&self->pair);
+	ready_end(&self->pair.a, &self->pair.b);
+	ready_end(&self->pair.b, &self->pair.a);
+	/* The sender is to hear what becomes of its request, not to run out of retries before. */
+	start_end(&self->pair.a, ENDURING);
+	start_end(&self->pair.b, ENDURING);
 	self->type = IBV_QPT_RC;
 	late = map_page();
 	late_mr = on_demand(&self->pair.b, late, GUARD_PAGE);
