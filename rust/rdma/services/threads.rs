@@ -80,12 +80,14 @@ const _: () = {
 
 /// As their data may be.
 const _: () = {
+    both::<Backlog<Unshared>>();
     both::<Gated<u32>>();
     both::<Global<u32>>();
     both::<Owner<Unshared>>();
     both::<OwnerGuard<'static, u32>>();
     both::<Ref<u32>>();
     both::<Reservation<'static, u32>>();
+    both::<RxSkb<u32>>();
     both::<Table<u32>>();
     send::<Gated<Unshared>>();
     send::<OwnerGuard<'static, Unshared>>();

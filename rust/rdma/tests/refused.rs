@@ -31,6 +31,7 @@ use rdma::{
         SgList, //
     },
     net::{
+        Backlog,
         NetDev,
         RxSkb,
         TxBatch, //
@@ -82,6 +83,10 @@ fn data() {
     sync::<Gated<Bound>>(); //~ E0277
     send::<Gated<Bound>>(); //~ E0277
     sync::<Global<Unshared>>(); //~ E0277
+    sync::<RxSkb<Unshared>>(); //~ E0277
+    send::<RxSkb<Bound>>(); //~ E0277
+    sync::<Backlog<Bound>>(); //~ E0277
+    send::<Backlog<Bound>>(); //~ E0277
     sync::<rdma::sync::SpinLockBh<Bound>>(); //~ E0277
     sync::<rdma::sync::SpinLockIrq<Bound>>(); //~ E0277
 }
@@ -159,6 +164,17 @@ fn twice(reserved: Reservation<'_, u32>, object: Ref<u32>) {
 // A packet is cloned by one at a time.
 fn clones(skb: &RxSkb) -> Option<RxSkb> {
     skb.share() //~ E0596
+}
+
+// A packet with a note is not confused with other packets.
+fn plain(backlog: &Backlog<u8>, skb: RxSkb) -> bool {
+    backlog.push(skb).is_ok() //~ E0308
+}
+fn noted(backlog: &Backlog<u8>, skb: RxSkb<i8>) -> bool {
+    backlog.push(skb).is_ok() //~ E0308
+}
+fn renoted(skb: RxSkb<u8>) -> RxSkb<i8> {
+    skb.note(1i8) //~ E0599
 }
 
 // There is no user context before it is made.

@@ -11,6 +11,12 @@ pub struct GidAddr(
 );
 
 impl GidAddr {
+    /// An IPv4 address, network order.
+    #[inline]
+    pub const fn from_v4([a, b, c, d]: [u8; 4]) -> Self {
+        Self([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d])
+    }
+
     /// The IPv4 address, network order, if it is one.
     pub const fn v4(&self) -> Option<[u8; 4]> {
         match self.0 {

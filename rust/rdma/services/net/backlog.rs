@@ -2,6 +2,8 @@
 
 //! Packets that wait for the owner of a queue pair.
 
+use core::marker::PhantomData;
+
 use kernel::{
     prelude::*,
     sync::Arc,
@@ -19,11 +21,12 @@ use crate::{
     process::Process, //
 };
 
-/// A bounded first-in, first-out queue of packets, for any number of producers and consumers in any
-/// context. What they take in memory is bounded as well as their number, for this queue, for all queues
-/// of a process and for all there are: they come from whoever likes to send some.
+/// A bounded first-in, first-out queue of packets with a note `N` ([`RxSkb::note`]), for any number
+/// of producers and consumers in any context. What they take in memory is bounded as well as their
+/// number, for this queue, for all queues of a process and for all there are: they come from
+/// whoever likes to send some.
 #[pin_data(PinnedDrop)]
-pub struct Backlog {
+pub struct Backlog<N = ()> {
     #[pin]
     queue: Opaque<kernel::bindings::sk_buff_head>,
     /// What the packets take, under the lock of the queue.
@@ -31,16 +34,17 @@ pub struct Backlog {
     limit: u32,
     max_bytes: u32,
     process: Arc<Process>,
+    packets: PhantomData<RxSkb<N>>,
 }
 
 // SAFETY: The queue has a lock of its own, which is for `bytes` as well, and packets may go to any
-// thread.
-unsafe impl Send for Backlog {}
+// thread if their notes may.
+unsafe impl<N: Send> Send for Backlog<N> {}
 
 // SAFETY: As above.
-unsafe impl Sync for Backlog {}
+unsafe impl<N: Send> Sync for Backlog<N> {}
 
-impl Backlog {
+impl<N: Copy + 'static> Backlog<N> {
     /// An empty queue of `process` for `limit` packets, and for no more once they take `max_bytes` of
     /// memory, or the share of it that the process has at that time.
     pub fn new(limit: u32, max_bytes: u32, process: Arc<Process>) -> impl PinInit<Self> {
@@ -53,6 +57,7 @@ impl Backlog {
             limit,
             max_bytes,
             process,
+            packets: PhantomData,
         })
     }
 
@@ -62,7 +67,7 @@ impl Backlog {
     ///
     /// The packet, when the queue is full.
     #[inline]
-    pub fn push(&self, skb: RxSkb) -> Result<(), RxSkb> {
+    pub fn push(&self, skb: RxSkb<N>) -> Result<(), RxSkb<N>> {
         // SAFETY: The queue and its count are valid as long as `self`, and it takes the packet over if
         // it says so.
         let pushed = unsafe {
@@ -77,7 +82,7 @@ impl Backlog {
         };
         if pushed {
             // It is the queue's now.
-            core::mem::forget(skb);
+            let _ = skb.into_raw();
             return Ok(());
         }
         Err(skb)
@@ -85,19 +90,21 @@ impl Backlog {
 
     /// Takes the oldest packet. Any context.
     #[inline]
-    pub fn pop(&self) -> Option<RxSkb> {
-        // SAFETY: The queue and its count are valid as long as `self`, and it has packets of `RxSkb`s,
-        // of which it gives one up.
+    pub fn pop(&self) -> Option<RxSkb<N>> {
+        // SAFETY: The queue and its count are valid as long as `self`, and it has packets of
+        // `RxSkb<N>`s, of which it gives one up.
         unsafe {
             let skb = bindings::xrdma_skb_queue_pop(
                 self.queue.get(),
                 self.bytes.get(),
                 self.process.as_raw(),
             );
-            RxSkb::from_parsed(skb)
+            RxSkb::from_raw(skb)
         }
     }
+}
 
+impl<N> Backlog<N> {
     /// Packets at this moment.
     pub fn len(&self) -> usize {
         // SAFETY: The queue is valid as long as `self`.
@@ -123,7 +130,7 @@ impl Backlog {
 }
 
 #[pinned_drop]
-impl PinnedDrop for Backlog {
+impl<N> PinnedDrop for Backlog<N> {
     fn drop(self: Pin<&mut Self>) {
         self.purge();
     }

@@ -3,6 +3,13 @@
 //! Received packets.
 
 use core::{
+    marker::PhantomData,
+    mem::{
+        align_of,
+        offset_of,
+        size_of,
+        ManuallyDrop, //
+    },
     ptr::NonNull,
     slice, //
 };
@@ -10,136 +17,190 @@ use core::{
 use super::GidAddr;
 use crate::bindings;
 
+/// Bytes for a note, which is the last field.
+const NOTE_LEN: usize =
+    size_of::<bindings::xrdma_rx_info>() - offset_of!(bindings::xrdma_rx_info, note);
+
 /// A RoCEv2 packet. It may be kept, in a [`Backlog`](super::Backlog) for instance.
+///
+/// Whoever has examined a packet may leave a [`note`](RxSkb::note) with it. A packet with a note
+/// has another type, so that it cannot be confused with packets that nobody has examined.
 ///
 /// # Invariants
 ///
-/// `skb` is a packet that this value owns and nobody writes to; `info` was made of it by
-/// `xrdma_rx_parse()`, and points into it.
-pub struct RxSkb {
+/// `skb` is a packet that this value owns and nobody writes to. Its control block is the
+/// `xrdma_rx_info` that `xrdma_rx_parse()` and `xrdma_rx_detach()` have made, which points into the
+/// packet. The note in it is an `N`, unless `N` is `()`.
+pub struct RxSkb<N = ()> {
     skb: NonNull<kernel::bindings::sk_buff>,
-    info: bindings::xrdma_rx_info,
+    note: PhantomData<N>,
 }
 
 // SAFETY: A packet is not tied to a thread; it was detached from its device and its route.
-unsafe impl Send for RxSkb {}
+unsafe impl<N: Send> Send for RxSkb<N> {}
 
 // SAFETY: A shared reference reads only.
-unsafe impl Sync for RxSkb {}
+unsafe impl<N: Sync> Sync for RxSkb<N> {}
 
 impl RxSkb {
+    /// Leaves `note` with the packet. A note has at most 16 bytes and the alignment of a `u64`; the
+    /// compiler checks this.
+    #[inline]
+    pub fn note<N: Copy + 'static>(self, note: N) -> RxSkb<N> {
+        const { assert!(size_of::<N>() <= NOTE_LEN && align_of::<N>() <= align_of::<u64>()) };
+        let skb = ManuallyDrop::new(self).skb;
+        let packet = RxSkb::<N> {
+            skb,
+            note: PhantomData,
+        };
+        // SAFETY: By the type invariant the control block is ours, and has room for a note of this
+        // size and alignment.
+        unsafe { packet.note_ptr().write(note) };
+        // INVARIANT: The note was just written.
+        packet
+    }
+}
+
+impl<N: Copy + 'static> RxSkb<N> {
+    /// Takes a packet over.
+    ///
     /// # Safety
     ///
-    /// The caller gives up `skb`, from which `info` was made and which was detached, unless null.
-    pub(super) unsafe fn from_raw(
-        skb: *mut kernel::bindings::sk_buff,
-        info: bindings::xrdma_rx_info,
-    ) -> Option<Self> {
+    /// `skb` is null, or the caller gives up a packet that was parsed and detached. Unless `N` is
+    /// `()`, the packet once was that of an `RxSkb<N>`.
+    pub(super) unsafe fn from_raw(skb: *mut kernel::bindings::sk_buff) -> Option<Self> {
         // INVARIANT: By the safety requirement.
-        NonNull::new(skb).map(|skb| Self { skb, info })
+        NonNull::new(skb).map(|skb| Self {
+            skb,
+            note: PhantomData,
+        })
     }
 
-    /// As [`from_raw`](Self::from_raw), for a packet that was parsed before.
-    ///
-    /// # Safety
-    ///
-    /// The caller gives up `skb`, which once was that of an `RxSkb`, unless null.
-    pub(super) unsafe fn from_parsed(skb: *mut kernel::bindings::sk_buff) -> Option<Self> {
-        let skb = NonNull::new(skb)?;
-        let mut info = bindings::xrdma_rx_info::default();
-        // SAFETY: By the safety requirement it is a whole packet of ours.
-        if !unsafe { bindings::xrdma_rx_parse(skb.as_ptr(), &mut info) } {
-            // It was good before, so this is not reached; but it is not ours to say what C may
-            // find.
-            // SAFETY: By the safety requirement it is ours.
-            unsafe { bindings::xrdma_skb_drop(skb.as_ptr()) };
-            return None;
-        }
-        // INVARIANT: Just parsed.
-        Some(Self { skb, info })
+    /// Gives the packet up.
+    pub(super) fn into_raw(self) -> *mut kernel::bindings::sk_buff {
+        ManuallyDrop::new(self).as_raw()
     }
 
-    pub(super) fn as_raw(&self) -> *mut kernel::bindings::sk_buff {
-        self.skb.as_ptr()
+    /// The note that was left with the packet.
+    #[inline]
+    pub fn noted(&self) -> N {
+        // SAFETY: By the type invariant the note is an `N`; if `N` is `()` it has no bytes.
+        unsafe { self.note_ptr().read() }
     }
 
-    /// Another one of the same packet, whose bytes both read. `None` without memory. Any context.
+    /// Another one of the same packet, whose bytes both read, with the same note. `None` without
+    /// memory. Any context.
     pub fn share(&mut self) -> Option<Self> {
         // SAFETY: By the type invariant it is a packet that nobody writes to. The reference is
         // exclusive: two clones must not be made of one packet at a time, since they could take the
         // same place beside it (`struct sk_buff_fclones`).
-        let skb = unsafe { bindings::xrdma_skb_share(self.skb.as_ptr()) };
-        // SAFETY: The copy is ours, with the bytes of one that was parsed.
-        unsafe { Self::from_parsed(skb) }
+        let skb = unsafe { bindings::xrdma_skb_share(self.as_raw()) };
+        // SAFETY: The clone is ours. It has a copy of the control block, and a reference to the
+        // bytes that this points to.
+        unsafe { Self::from_raw(skb) }
+    }
+}
+
+impl<N> RxSkb<N> {
+    pub(super) fn as_raw(&self) -> *mut kernel::bindings::sk_buff {
+        self.skb.as_ptr()
+    }
+
+    /// The control block. Its note may be uninitialised, so no reference to all of it is made.
+    #[inline]
+    fn info(&self) -> *mut bindings::xrdma_rx_info {
+        // SAFETY: By the type invariant the packet is valid, and so is the place of a field.
+        unsafe { (&raw mut (*self.as_raw()).cb).cast() }
+    }
+
+    #[inline]
+    fn note_ptr(&self) -> *mut N {
+        // SAFETY: As in `info`.
+        unsafe { (&raw mut (*self.info()).note).cast() }
     }
 
     /// The UDP payload: BTH to ICRC.
     #[inline]
     pub fn payload(&self) -> &[u8] {
+        let info = self.info();
         // SAFETY: By the type invariant; the packet lives as long as `self`.
-        unsafe { slice::from_raw_parts(self.info.payload, self.info.payload_len as usize) }
+        unsafe { slice::from_raw_parts((*info).payload, usize::from((*info).payload_len)) }
     }
 
     /// IP header and UDP header, as they came: what the ICRC covers of them.
     #[inline]
     pub fn headers(&self) -> &[u8] {
+        let info = self.info();
         // SAFETY: By the type invariant; eight bytes of UDP header follow the IP header.
-        unsafe {
-            slice::from_raw_parts(self.info.ip, usize::from(self.info.ip_len).wrapping_add(8))
-        }
+        unsafe { slice::from_raw_parts((*info).ip, usize::from((*info).ip_len).wrapping_add(8)) }
     }
 
     /// The IP header, 20 or 40 bytes: what datagram receivers get in place of a GRH.
     #[inline]
     pub fn ip_header(&self) -> &[u8] {
+        let info = self.info();
         // SAFETY: By the type invariant.
-        unsafe { slice::from_raw_parts(self.info.ip, usize::from(self.info.ip_len)) }
+        unsafe { slice::from_raw_parts((*info).ip, usize::from((*info).ip_len)) }
+    }
+
+    /// The address that begins at `v4` in an IPv4 header, at `v6` in an IPv6 header.
+    #[inline]
+    fn address(&self, v4: usize, v6: usize) -> GidAddr {
+        let header = self.ip_header();
+        // Headers are long enough, whatever the compiler knows of it.
+        match self.is_v6() {
+            true => {
+                let address = header.get(v6..).and_then(|rest| rest.first_chunk());
+                GidAddr(address.copied().unwrap_or_default())
+            }
+            false => {
+                let address = header.get(v4..).and_then(|rest| rest.first_chunk());
+                GidAddr::from_v4(address.copied().unwrap_or_default())
+            }
+        }
     }
 
     /// Source address.
     #[inline]
     pub fn src(&self) -> GidAddr {
-        GidAddr(self.info.src)
+        self.address(12, 8)
     }
 
     /// Destination address.
     #[inline]
     pub fn dst(&self) -> GidAddr {
-        GidAddr(self.info.dst)
+        self.address(16, 24)
     }
 
     /// IPv4 type of service or IPv6 traffic class, ECN included.
     #[inline]
     pub fn tos(&self) -> u8 {
-        self.info.tos
+        // SAFETY: By the type invariant.
+        unsafe { (*self.info()).tos }
     }
 
     /// Whether it is an IPv6 packet.
     #[inline]
     pub fn is_v6(&self) -> bool {
-        self.info.ip_len == 40
-    }
-
-    fn link(&self) -> bindings::xrdma_link_info {
-        let mut link = bindings::xrdma_link_info::default();
-        // SAFETY: By the type invariant; the packet was detached.
-        unsafe { bindings::xrdma_rx_link(self.as_raw(), &mut link) };
-        link
+        // SAFETY: By the type invariant.
+        unsafe { (*self.info()).ip_len == 40 }
     }
 
     /// Source MAC address; zeroes when it came over a link without.
     pub fn smac(&self) -> [u8; 6] {
-        self.link().smac
+        // SAFETY: By the type invariant.
+        unsafe { (*self.info()).smac }
     }
 
     /// VLAN identifier it came with.
     pub fn vlan(&self) -> Option<u16> {
-        let vlan = self.link().vlan;
+        // SAFETY: By the type invariant.
+        let vlan = unsafe { (*self.info()).vlan };
         (vlan != 0xffff).then_some(vlan)
     }
 }
 
-impl Drop for RxSkb {
+impl<N> Drop for RxSkb<N> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: By the type invariant.

@@ -39,77 +39,93 @@ static const u8 *xrdma_rx_payload(struct sk_buff *skb)
 	return (const u8 *)(udp_hdr(skb) + 1);
 }
 
-/*
- * Called with skb->data at the UDP header, as encap_rcv() gets it, and again on
- * what comes out of a queue. All header accessors are inline. False: no memory
- * to put the packet together, and then info->payload is NULL; or not a packet
- * that RoCEv2 allows, and then the addresses are there. IP options and extension
- * headers are refused: RoCEv2 has none, and the ICRC covers the header as it is
- * laid out without them. So is what is too long for any packet, before it costs
- * more memory: UDP has 64 KiB for who sends it in fragments.
- */
-bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info)
+/* The whole control block, since UDP has handed the packet over. */
+static struct xrdma_rx_info *xrdma_rx_info(struct sk_buff *skb)
 {
-	/* Extension headers can be longer than info->ip_len can say. */
-	unsigned int ip_len = skb_network_header_len(skb);
-	const struct udphdr *udp;
-	const bool too_long = skb->len > XRDMA_RX_MAX;
+	BUILD_BUG_ON(sizeof(struct xrdma_rx_info) > sizeof(skb->cb));
+	return (struct xrdma_rx_info *)skb->cb;
+}
+
+/*
+ * Called once, with skb->data at the UDP header, as encap_rcv() gets it; what it
+ * finds stays in the control block. All header accessors are inline. -ENOMEM: no
+ * memory to put the packet together. -EINVAL: not a packet that RoCEv2 allows. IP
+ * options and extension headers are refused: RoCEv2 has none, and the ICRC covers
+ * the header as it is laid out without them. So is what is too long for any
+ * packet, before it costs more memory: UDP has 64 KiB for who sends it in
+ * fragments.
+ */
+int xrdma_rx_parse(struct sk_buff *skb)
+{
+	struct xrdma_rx_info *info = xrdma_rx_info(skb);
+	const u8 *payload;
 	unsigned int len;
+	u8 ip_len, tos;
 
-	info->payload = too_long ? skb->data : xrdma_rx_payload(skb);
-	if (!info->payload)
-		return false;
-	info->ip = skb_network_header(skb);
+	BUILD_BUG_ON(XRDMA_RX_MAX > U16_MAX);
+	if (skb->len > XRDMA_RX_MAX)
+		return -EINVAL;
+	payload = xrdma_rx_payload(skb);
+	if (!payload)
+		return -ENOMEM;
 	if (skb->protocol == htons(ETH_P_IP)) {
-		const struct iphdr *ip = ip_hdr(skb);
-
-		info->ip_len = sizeof(*ip);
-		ipv6_addr_set_v4mapped(ip->saddr, (struct in6_addr *)info->src);
-		ipv6_addr_set_v4mapped(ip->daddr, (struct in6_addr *)info->dst);
-		info->tos = ip->tos;
+		ip_len = sizeof(struct iphdr);
+		tos = ip_hdr(skb)->tos;
 	} else if (skb->protocol == htons(ETH_P_IPV6)) {
-		const struct ipv6hdr *ip = ipv6_hdr(skb);
-
-		info->ip_len = sizeof(*ip);
-		memcpy(info->src, &ip->saddr, sizeof(info->src));
-		memcpy(info->dst, &ip->daddr, sizeof(info->dst));
-		info->tos = ipv6_get_dsfield(ip);
+		ip_len = sizeof(struct ipv6hdr);
+		tos = ipv6_get_dsfield(ipv6_hdr(skb));
 	} else {
 		/* UDP has no other. */
-		info->payload = NULL;
-		return false;
+		return -EINVAL;
 	}
-	udp = udp_hdr(skb);
-	len = ntohs(udp->len);
-	if (too_long || ip_len != info->ip_len || len < sizeof(*udp) ||
-	    len > skb->len)
+	len = ntohs(udp_hdr(skb)->len);
+	if (skb_network_header_len(skb) != ip_len ||
+	    len < sizeof(struct udphdr) || len > skb->len)
+		return -EINVAL;
+	info->ip = skb_network_header(skb);
+	info->ip_len = ip_len;
+	info->tos = tos;
+	info->payload = payload;
+	info->payload_len = len - sizeof(struct udphdr);
+	return 0;
+}
+
+/*
+ * Where a packet went that is not parsed; IPv4 as ::ffff:a.b.c.d. False: to no
+ * IP address. The accessors are inline.
+ */
+bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16])
+{
+	if (skb->protocol == htons(ETH_P_IP))
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, (struct in6_addr *)dst);
+	else if (skb->protocol == htons(ETH_P_IPV6))
+		memcpy(dst, &ipv6_hdr(skb)->daddr, sizeof(struct in6_addr));
+	else
 		return false;
-	info->payload_len = len - sizeof(*udp);
 	return true;
 }
 
 /*
- * Takes from a fresh packet all that dies with the RCU read section it came in:
- * afterwards it may be kept. What completions of datagrams want to know of the
- * link layer stays in the control block. The accessors are inline.
+ * Takes from a packet that was parsed all that dies with the RCU read section it
+ * came in: afterwards it may be kept. What completions of datagrams want to know
+ * of the link layer goes to the rest. The accessors are inline.
  */
 void xrdma_rx_detach(struct sk_buff *skb)
 {
-	struct xrdma_link_info *link = (void *)skb->cb;
+	struct xrdma_rx_info *info = xrdma_rx_info(skb);
 	const struct net_device *dev = skb->dev;
 
-	BUILD_BUG_ON(sizeof(*link) > sizeof(skb->cb));
 	if (skb_mac_header_was_set(skb) && dev->type == ARPHRD_ETHER &&
 	    skb_mac_header(skb) + ETH_HLEN <= skb_network_header(skb))
-		ether_addr_copy(link->smac, eth_hdr(skb)->h_source);
+		ether_addr_copy(info->smac, eth_hdr(skb)->h_source);
 	else
-		eth_zero_addr(link->smac);
+		eth_zero_addr(info->smac);
 	if (is_vlan_dev(dev))
-		link->vlan = vlan_dev_vlan_id(dev);
+		info->vlan = vlan_dev_vlan_id(dev);
 	else if (skb_vlan_tag_present(skb))
-		link->vlan = skb_vlan_tag_get_id(skb);
+		info->vlan = skb_vlan_tag_get_id(skb);
 	else
-		link->vlan = 0xffff;
+		info->vlan = 0xffff;
 	skb->dev = NULL;
 	skb_dst_drop(skb);
 	/* IPsec states and what a bridge knows of a packet, its device included. */
@@ -117,22 +133,10 @@ void xrdma_rx_detach(struct sk_buff *skb)
 	skb_orphan(skb);
 }
 
-/* bindgen's view of the control block is not worth having. */
-void xrdma_rx_link(const struct sk_buff *skb, struct xrdma_link_info *info)
-{
-	memcpy(info, skb->cb, sizeof(*info));
-}
-
 /* Inline in some configurations. The packet did its work. */
 void xrdma_skb_consume(struct sk_buff *skb)
 {
 	consume_skb(skb);
-}
-
-/* Inline in C. The packet was refused: drop monitors see it. */
-void xrdma_skb_drop(struct sk_buff *skb)
-{
-	kfree_skb(skb);
 }
 
 /* Inline in C, with a lock class of this file. */
@@ -203,7 +207,12 @@ void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes,
 		kfree_skb(skb);
 }
 
-/* Kept with the rest. Both packets have the same bytes, which nobody writes to. */
+/*
+ * Kept with the rest. Each packet has a control block of its own. Both have the
+ * same bytes, which nobody writes to and which stay where they are: skb_clone()
+ * moves those of zero-copy packets only, and no such packet gets past
+ * __netif_receive_skb_core().
+ */
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb)
 {
 	return skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);

@@ -11,32 +11,26 @@ struct xrdma_process;
 
 /**
  * struct xrdma_rx_info - what the receive side wants to know of one packet
- * @src: source address; IPv4 as ::ffff:a.b.c.d.
- * @dst: destination address, likewise.
- * @ip: first byte of the IP header; the UDP header follows it directly.
- * @payload: first byte of the UDP payload; linear.
+ * @smac: source MAC address; zero when the packet has none.
+ * @vlan: VLAN identifier, 0xffff when there is none.
  * @payload_len: bytes of UDP payload.
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
+ * @ip: first byte of the IP header; the UDP header follows it directly.
+ * @payload: first byte of the UDP payload; linear.
+ * @note: for the present holder of the packet (RxSkb::note()).
+ *
+ * This is kept in the control block of the packet, all of which it takes.
  */
 struct xrdma_rx_info {
-	__u8 src[16];
-	__u8 dst[16];
-	const __u8 *ip;
-	const __u8 *payload;
-	__u32 payload_len;
-	__u8 ip_len;
-	__u8 tos;
-};
-
-/**
- * struct xrdma_link_info - the link layer of one received packet
- * @smac: source MAC address; zero when the packet has none.
- * @vlan: VLAN identifier, 0xffff when there is none.
- */
-struct xrdma_link_info {
 	__u8 smac[6];
 	__u16 vlan;
+	__u16 payload_len;
+	__u8 ip_len;
+	__u8 tos;
+	const __u8 *ip;
+	const __u8 *payload;
+	__u64 note[2];
 };
 
 /*
@@ -45,11 +39,10 @@ struct xrdma_link_info {
  */
 #define XRDMA_RX_MAX (8 + 12 + 4 + 16 + 4 + 4096 + 4)
 
-bool xrdma_rx_parse(struct sk_buff *skb, struct xrdma_rx_info *info);
+int xrdma_rx_parse(struct sk_buff *skb);
+bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16]);
 void xrdma_rx_detach(struct sk_buff *skb);
-void xrdma_rx_link(const struct sk_buff *skb, struct xrdma_link_info *info);
 void xrdma_skb_consume(struct sk_buff *skb);
-void xrdma_skb_drop(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 void xrdma_skb_queue_init(struct sk_buff_head *q);
 bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,

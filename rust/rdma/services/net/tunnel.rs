@@ -122,19 +122,20 @@ impl Drop for Inner {
 
 /// # Safety
 ///
-/// `skb` is a detached packet that the callee gets, and `info` was made of it; or it is null, and
-/// `info` has the addresses of a packet that was refused.
+/// `skb` is a packet that was parsed and detached, which the callee gets; or it is null, and
+/// `refused` is the destination address of a packet that was refused.
 unsafe extern "C" fn receive<H: Receiver>(
     cookie: u64,
     skb: *mut kernel::bindings::sk_buff,
-    info: *const bindings::xrdma_rx_info,
+    refused: *const [u8; 16],
 ) {
     // SAFETY: By the safety requirement.
-    let info = unsafe { info.read() };
-    let dst = GidAddr(info.dst);
-    // SAFETY: By the safety requirement.
-    match unsafe { RxSkb::from_raw(skb, info) } {
+    match unsafe { RxSkb::from_raw(skb) } {
         Some(skb) => H::receive(NamespaceId(cookie), skb),
-        None => H::refused(NamespaceId(cookie), &dst),
+        None => {
+            // SAFETY: By the safety requirement.
+            let dst = GidAddr(unsafe { refused.read() });
+            H::refused(NamespaceId(cookie), &dst);
+        }
     }
 }

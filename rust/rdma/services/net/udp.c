@@ -35,30 +35,28 @@ static bool xrdma_hooked;
 
 /*
  * Softirq, in an RCU read section. The packet is ours in any case: 0 tells UDP
- * so. The fields come out in one pass because a call per field from Rust would
- * cost more than the parsing.
+ * so. The headers are parsed here in one pass because a call per field from
+ * Rust would cost more than the parsing.
  */
 static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct xrdma_tunnel *t = rcu_dereference_sk_user_data(sk);
-	struct xrdma_rx_info info;
+	__u8 dst[16];
+	int ret;
 
 	if (unlikely(!t)) {
 		kfree_skb(skb);
 		return 0;
 	}
-	if (unlikely(!xrdma_rx_parse(skb, &info))) {
-		if (info.payload) {
-			struct xrdma_rx_info refused = {};
-
-			memcpy(refused.dst, info.dst, sizeof(refused.dst));
-			t->receive(t->cookie, NULL, &refused);
-		}
+	ret = xrdma_rx_parse(skb);
+	if (unlikely(ret)) {
+		if (ret == -EINVAL && xrdma_rx_dst(skb, dst))
+			t->receive(t->cookie, NULL, &dst);
 		kfree_skb(skb);
 		return 0;
 	}
 	xrdma_rx_detach(skb);
-	t->receive(t->cookie, skb, &info);
+	t->receive(t->cookie, skb, NULL);
 	return 0;
 }
 

@@ -7,11 +7,13 @@
 
 struct net;
 struct sk_buff;
-struct xrdma_rx_info;
 
-/* Takes a packet; or, without @skb, hears that one for @info->dst was refused. */
+/*
+ * Takes a packet that was parsed and detached; or, if @skb is NULL, is told that a
+ * packet for the address @refused was refused.
+ */
 typedef void (*xrdma_receive_fn)(__u64 net_cookie, struct sk_buff *skb,
-				 const struct xrdma_rx_info *info);
+				 const __u8 (*refused)[16]);
 struct xrdma_tunnel;
 
 int xrdma_udp_init(void);
