@@ -8,8 +8,8 @@
 //! wrapping or checked arithmetic, every slice access can fail, and the storage that the caller
 //! lends bounds every loop.
 //!
-//! - [`wire`]: one header per file, and [`wire::Packet`], a packet whose headers were checked
-//!   against its opcode;
+//! - [`wire`]: one header per file; [`wire::Checked`], the one check of a received packet; and
+//!   [`wire::Packet`], a packet that passed it;
 //! - [`requester`] and [`responder`]: the two ends of a connection, for packets and for delivery
 //!   within a host; [`ud`]: datagrams; [`xrc`]: the SRQ of a request;
 //! - [`tm`]: tag matching, which receive takes a message;

@@ -2,12 +2,14 @@
 
 //! The headers on the wire, one file each, and complete packets.
 //!
-//! Every `parse` takes bytes from the wire; it can fail only by returning `None` or an error. Every
-//! `emit` appends to a [`HeaderBuf`].
+//! [`Checked::check`] checks a packet from the wire once; it can fail only by returning an error. A
+//! packet that passed is a [`Packet`]. The `parse` of a header takes as many bytes as the header
+//! has, and does not fail. Every `emit` appends to a [`HeaderBuf`].
 
 pub mod aeth;
 pub mod atomiceth;
 pub mod bth;
+pub mod checked;
 pub mod cnp;
 pub mod deth;
 pub mod feth;
@@ -28,6 +30,12 @@ pub use atomiceth::{
     AtomicEth, //
 };
 pub use bth::Bth;
+pub use checked::{
+    Checked,
+    Content,
+    Kind,
+    Refused, //
+};
 pub use cnp::Cnp;
 pub use deth::Deth;
 pub use feth::Feth;

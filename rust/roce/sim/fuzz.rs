@@ -46,7 +46,10 @@ use self::env::{
     Env,
     Trace, //
 };
-use super::crc::Crc;
+use super::crc::{
+    put_through,
+    Crc, //
+};
 
 /// More packets without an answer than any window admits.
 const MANY: usize = 1 << 13;
@@ -110,6 +113,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
         let _ = Packet::parse(covered);
     }
     let _ = Packet::parse(bytes);
+    put_through(bytes);
     let _ = roce::icrc::compute::<Crc>(
         bytes.get(..28).unwrap_or(bytes),
         bytes.get(28..).unwrap_or(&[]),

@@ -27,7 +27,6 @@ use roce::responder::{
     ResponderConfig,
     ResponderEnv, //
 };
-use roce::wire::Packet;
 
 use super::crc;
 use super::network::{
@@ -455,10 +454,9 @@ impl Sim {
     fn deliver(&mut self) {
         let mut touched = [false; 2];
         while let Some((to, bytes)) = self.network.arrive(self.now) {
-            let Some(covered) = crc::open(&bytes) else {
+            let Some(packet) = crc::open(&bytes) else {
                 continue;
             };
-            let packet = Packet::parse(covered).expect("nobody sends that");
             let node = &mut self.nodes[to];
             if packet.opcode.is_response() {
                 node.requester

@@ -30,20 +30,6 @@ pub struct Cnp {
 }
 
 impl Cnp {
-    /// Looks at a UDP payload without its invariant CRC; `None` if it is
-    /// something else. Any bytes are welcome.
-    #[inline]
-    pub fn parse(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() != LEN || bytes.first() != Some(&OPCODE) {
-            return None;
-        }
-        let bth = Bth::parse(bytes.first_chunk()?);
-        (bth.version == 0).then_some(Self {
-            pkey: bth.pkey,
-            dest_qpn: bth.dest_qpn,
-        })
-    }
-
     /// The whole packet.
     pub fn emit(&self) -> HeaderBuf {
         let mut out = HeaderBuf::new();
@@ -65,6 +51,10 @@ impl Cnp {
 mod tests {
     use super::*;
     use crate::wire::{
+        checked::{
+            classify,
+            Kind, //
+        },
         Packet,
         ParseError, //
     };
@@ -81,7 +71,9 @@ mod tests {
         ];
         expect.extend([0; 16]);
         assert_eq!(CNP.emit().as_slice(), expect);
-        assert_eq!(Cnp::parse(&expect), Some(CNP));
+        let (bth, kind) = classify(&expect).unwrap();
+        assert_eq!(kind, Kind::Cnp);
+        assert_eq!((bth.pkey, bth.dest_qpn), (CNP.pkey, CNP.dest_qpn));
         // For those who carry messages it is no packet.
         assert_eq!(
             Packet::parse(&expect).unwrap_err(),
@@ -94,15 +86,15 @@ mod tests {
         let cnp = CNP.emit();
         let good = cnp.as_slice();
         for len in 0..LEN {
-            assert_eq!(Cnp::parse(&good[..len]), None);
+            assert!(classify(&good[..len]).is_err());
         }
         let mut long = good.to_vec();
         long.push(0);
-        assert_eq!(Cnp::parse(&long), None);
+        assert!(classify(&long).is_err());
         for (at, value) in [(0, 0x11), (0, 0x80), (1, 0x01), (1, 0x0f)] {
             let mut bad = good.to_vec();
             bad[at] = value;
-            assert_eq!(Cnp::parse(&bad), None);
+            assert!(!matches!(classify(&bad), Ok((_, Kind::Cnp))));
         }
     }
 }

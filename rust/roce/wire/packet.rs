@@ -2,6 +2,8 @@
 
 //! Complete packets: which headers they have, and which bytes are payload.
 
+#[cfg(not(kernel))]
+use super::checked;
 use super::{
     aeth,
     atomiceth,
@@ -44,8 +46,9 @@ pub enum ParseError {
     Pad,
 }
 
-/// A packet from the wire, cut into its headers and the payload.
+/// A packet from the wire that was checked, cut into its headers and the payload.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Packet<'a> {
     /// Base transport header.
     pub bth: Bth,
@@ -77,23 +80,29 @@ impl<'a> Packet<'a> {
     /// Cuts up `bytes`: a UDP payload without its invariant CRC
     /// (see [`split_icrc`]). Any bytes are welcome.
     ///
+    /// For tests, whose packets need no invariant CRC. In the kernel a packet comes from
+    /// [`Checked::content`](super::Checked::content) only.
+    ///
     /// # Errors
     ///
     /// [`ParseError`]; the packet is to be dropped.
+    #[cfg(not(kernel))]
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, ParseError> {
+        match checked::classify(bytes)? {
+            (_, checked::Kind::Message(opcode)) => Ok(Self::read(opcode, bytes)),
+            (bth, checked::Kind::Cnp) => Err(ParseError::Opcode(bth.opcode)),
+        }
+    }
+
+    /// Cuts up `bytes`, in which [`classify`](super::checked::classify) has found `opcode`. From
+    /// other bytes it makes a packet that may lack headers.
+    #[inline]
+    pub(super) fn read(opcode: Opcode, bytes: &'a [u8]) -> Self {
         let mut rest = bytes;
-        let bth = take::<{ bth::LEN }>(&mut rest).ok_or(ParseError::Truncated)?;
-        let bth = Bth::parse(bth);
-        if bth.version != 0 {
-            return Err(ParseError::Version(bth.version));
-        }
-        let opcode = Opcode::from_byte(bth.opcode).ok_or(ParseError::Opcode(bth.opcode))?;
-        if bytes.len() & 3 != 0 {
-            return Err(ParseError::Pad);
-        }
+        let bth = take::<{ bth::LEN }>(&mut rest).map(Bth::parse);
         let mut packet = Self {
-            bth,
+            bth: bth.unwrap_or_default(),
             opcode,
             xrceth: None,
             deth: None,
@@ -106,15 +115,11 @@ impl<'a> Packet<'a> {
             ieth: None,
             payload: &[],
         };
+        if packet.parse_extended(&mut rest).is_some() {
+            let len = rest.len().saturating_sub(usize::from(packet.bth.pad));
+            packet.payload = rest.get(..len).unwrap_or_default();
+        }
         packet
-            .parse_extended(&mut rest)
-            .ok_or(ParseError::Truncated)?;
-        let len = rest
-            .len()
-            .checked_sub(usize::from(bth.pad))
-            .ok_or(ParseError::Pad)?;
-        packet.payload = rest.get(..len).ok_or(ParseError::Pad)?;
-        Ok(packet)
     }
 
     /// The extended headers, in the order in which they lie on the wire.

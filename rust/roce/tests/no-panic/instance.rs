@@ -67,10 +67,13 @@ use roce::ud::{
     UdMessage, //
 };
 use roce::wire::{
+    Checked,
     Cnp,
+    Content,
     HeaderBuf,
     Packet,
-    ParseError, //
+    ParseError,
+    Refused, //
 };
 
 type Sender = Requester<&'static mut [Wqe]>;
@@ -174,11 +177,6 @@ pub fn parse(bytes: &[u8]) -> Result<Packet<'_>, ParseError> {
     Packet::parse(bytes)
 }
 
-#[inline(never)]
-pub fn split(bytes: &[u8]) -> Option<(&[u8], u32)> {
-    roce::wire::split_icrc(bytes)
-}
-
 pub struct Zero;
 
 impl Crc32 for Zero {
@@ -190,6 +188,16 @@ impl Crc32 for Zero {
 #[inline(never)]
 pub fn icrc_of(headers: &[u8], covered: &[u8]) -> Option<u32> {
     icrc::compute::<Zero>(headers, covered)
+}
+
+#[inline(never)]
+pub fn check(headers: &[u8], payload: &[u8]) -> Result<Checked, Refused> {
+    Checked::check::<Zero>(headers, payload, 0xffff)
+}
+
+#[inline(never)]
+pub fn content<'a>(checked: &Checked, payload: &'a [u8]) -> Content<'a> {
+    checked.content(payload)
 }
 
 #[inline(never)]
@@ -248,8 +256,8 @@ pub fn congestion(n: &mut Notifier, b: &mut Brake, now: u64) -> (bool, Option<u6
 }
 
 #[inline(never)]
-pub fn cnp(bytes: &[u8]) -> Option<HeaderBuf> {
-    Cnp::parse(bytes).map(|cnp| cnp.emit())
+pub fn cnp(cnp: &Cnp) -> HeaderBuf {
+    cnp.emit()
 }
 
 #[inline(never)]

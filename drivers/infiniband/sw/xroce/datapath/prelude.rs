@@ -50,13 +50,11 @@ pub use rdma::{
         Usage, //
     },
     net::{
-        Backlog,
         Flow,
         GidAddr,
         NamespaceId,
         NetDev,
         Route,
-        RxSkb,
         Sender,
         Tunnel,
         TxBatch,

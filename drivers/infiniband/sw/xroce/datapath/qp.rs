@@ -21,6 +21,7 @@ use self::connection::Connection;
 use crate::limits::Charge;
 use crate::pd::WirePd;
 use crate::prelude::*;
+use crate::rx::Backlog;
 use crate::tm::{
     rendezvous,
     Tm, //

@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Packets received on UDP port 4791: verifies them and hands them to their queue pair.
+//! Packets received on UDP port 4791: each is checked and handed to its queue pair.
 
+mod verified;
+
+pub(crate) use self::verified::{
+    Backlog,
+    Verified, //
+};
 use crate::prelude::*;
 use crate::qp::state::QpKind;
 use crate::{
     mcast,
-    tables,
-    tx, //
+    tables, //
 };
+use rdma::net::RxSkb;
 use roce::opcode::Transport;
-use roce::ud::pkey_matches;
 use roce::wire::{
-    split_icrc,
-    Cnp,
-    Packet, //
+    Kind,
+    Refused, //
 };
 
 /// The only partition: the default one, with full membership.
@@ -29,20 +33,17 @@ pub(crate) struct Rx;
 impl rdma::net::Receiver for Rx {
     /// Softirq, in an RCU read section.
     fn receive(ns: NamespaceId, skb: RxSkb) {
-        let arrived = match Arrived::check(ns, skb) {
-            Ok(arrived) => arrived,
-            Err((skb, counter)) => {
-                tables::count_at(ns, &skb.dst(), counter);
-                return;
-            }
+        let packet = match Verified::check(skb) {
+            Ok(packet) => packet,
+            Err((skb, refused)) => return refuse(ns, &skb, refused),
         };
-        let dst = arrived.skb.dst();
-        let known = match (arrived.dest_qpn, tables::get()) {
-            (Qpn::MULTICAST, _) => arrived.deliver_to_group(&dst),
+        let dst = packet.dst();
+        let known = match (packet.dest_qpn(), tables::get()) {
+            (Qpn::MULTICAST, _) => deliver_to_group(ns, packet, &dst),
             // Only whole groups have group addresses.
             _ if dst.is_multicast() => None,
-            (Qpn::GSI, _) => tables::with_gsi(ns, &dst, |qp| arrived.deliver(qp)),
-            (qpn, Some(tables)) => tables.qps.with(qpn.get(), |qp| arrived.deliver(qp)),
+            (Qpn::GSI, _) => tables::with_gsi(ns, &dst, |qp| deliver(ns, packet, qp)),
+            (qpn, Some(tables)) => tables.qps.with(qpn.get(), |qp| deliver(ns, packet, qp)),
             (_, None) => None,
         };
         if known.is_none() {
@@ -55,112 +56,69 @@ impl rdma::net::Receiver for Rx {
     }
 }
 
-/// A packet with a correct ICRC and sound headers.
-struct Arrived {
-    ns: NamespaceId,
-    skb: RxSkb,
-    dest_qpn: Qpn,
-    class: Class,
-}
-
-/// What kind of packet it is.
-#[derive(Clone, Copy)]
-enum Class {
-    /// Part of a message, or an answer.
-    Message {
-        transport: Transport,
-        is_response: bool,
-    },
-    /// The peer's host tells that packets of ours met congestion.
-    Cnp,
-}
-
-impl Arrived {
-    fn check(ns: NamespaceId, skb: RxSkb) -> Result<Self, (RxSkb, Counter)> {
-        let Some((covered, icrc)) = split_icrc(skb.payload()) else {
-            return Err((skb, Counter::Malformed));
-        };
-        if tx::icrc(skb.headers(), covered) != Some(icrc) {
-            report_icrc(ns, &skb);
-            return Err((skb, Counter::BadIcrc));
+/// Counts a packet that did not pass the check.
+fn refuse(ns: NamespaceId, skb: &RxSkb, refused: Refused) {
+    let counter = match refused {
+        Refused::Malformed => Counter::Malformed,
+        Refused::Icrc => {
+            report_icrc(ns, skb);
+            Counter::BadIcrc
         }
-        let (dest_qpn, pkey, class) = if let Some(cnp) = Cnp::parse(covered) {
-            (cnp.dest_qpn, cnp.pkey, Class::Cnp)
-        } else if let Ok(packet) = Packet::parse(covered) {
-            let class = Class::Message {
-                transport: packet.opcode.transport,
-                is_response: packet.opcode.is_response(),
+        Refused::Pkey => Counter::BadPkey,
+    };
+    tables::count_at(ns, &skb.dst(), counter);
+}
+
+/// Hands a copy of the packet to every member of the group; `None` when there are none.
+fn deliver_to_group(ns: NamespaceId, mut packet: Verified, group: &GidAddr) -> Option<()> {
+    let mut qpns = [Qpn::default(); mcast::MAX_QPS];
+    let count = mcast::members(ns, group, &mut qpns);
+    let tables = tables::get()?;
+    let qpns = qpns.get(..count).filter(|qpns| !qpns.is_empty())?;
+    for &qpn in qpns {
+        // A copy that there is no memory for is a lost datagram.
+        if let Some(copy) = packet.share() {
+            tables.qps.with(qpn.get(), |qp| deliver(ns, copy, qp));
+        }
+    }
+    Some(())
+}
+
+/// Hands the packet to `qp`, if it may have it. Whoever owns the side checks the addresses once
+/// more, since the queue pair may have been connected anew.
+fn deliver(ns: NamespaceId, packet: Verified, qp: &WireQp) {
+    let (fits, is_response) = match packet.kind() {
+        Kind::Message(opcode) => {
+            let is_response = opcode.is_response();
+            let fits = match opcode.transport {
+                Transport::Rc => qp.kind == QpKind::Rc,
+                Transport::Uc => qp.kind == QpKind::Uc,
+                Transport::Ud => qp.kind.is_datagram(),
+                Transport::Xrc if is_response => qp.kind == QpKind::XrcIni,
+                Transport::Xrc => qp.kind == QpKind::XrcTgt,
             };
-            (packet.bth.dest_qpn, packet.bth.pkey, class)
-        } else {
-            return Err((skb, Counter::Malformed));
-        };
-        if !pkey_matches(pkey, PKEY) {
-            return Err((skb, Counter::BadPkey));
+            (fits, is_response)
         }
-        Ok(Arrived {
-            ns,
-            skb,
-            dest_qpn,
-            class,
-        })
+        // Packets of others are not marked as ECN capable. An XRC target has only answers to
+        // slow down.
+        Kind::Cnp => (qp.kind.is_reliable(), qp.kind != QpKind::XrcTgt),
+    };
+    let connection = match is_response {
+        true => &qp.send_connection,
+        false => &qp.recv_connection,
+    };
+    // What a stranger sends is not to wait in the queue pair's backlog.
+    let is_known = || qp.kind.is_datagram() || connection.carries(&packet.src(), &packet.dst());
+    if !fits || qp.ns() != ns || !is_known() {
+        qp.device.count(Counter::Unknown, 1);
+        return;
     }
-
-    /// Hands a copy of the packet to every member of the group; `None` when there are none.
-    fn deliver_to_group(mut self, group: &GidAddr) -> Option<()> {
-        let mut qpns = [Qpn::default(); mcast::MAX_QPS];
-        let count = mcast::members(self.ns, group, &mut qpns);
-        let tables = tables::get()?;
-        let qpns = qpns.get(..count).filter(|qpns| !qpns.is_empty())?;
-        for &qpn in qpns {
-            // A copy that there is no memory for is a lost datagram.
-            if let Some(skb) = self.skb.share() {
-                let copy = Arrived { skb, ..self };
-                tables.qps.with(qpn.get(), |qp| copy.deliver(qp));
-            }
-        }
-        Some(())
-    }
-
-    /// Hands the packet to `qp`, if it may have it. Whoever owns the side checks the addresses once more.
-    fn deliver(self, qp: &WireQp) {
-        let (fits, is_response) = match self.class {
-            Class::Message {
-                transport,
-                is_response,
-            } => {
-                let fits = match transport {
-                    Transport::Rc => qp.kind == QpKind::Rc,
-                    Transport::Uc => qp.kind == QpKind::Uc,
-                    Transport::Ud => qp.kind.is_datagram(),
-                    Transport::Xrc if is_response => qp.kind == QpKind::XrcIni,
-                    Transport::Xrc => qp.kind == QpKind::XrcTgt,
-                };
-                (fits, is_response)
-            }
-            // Packets of others are not marked as ECN capable. An XRC target has only answers to
-            // slow down.
-            Class::Cnp => (qp.kind.is_reliable(), qp.kind != QpKind::XrcTgt),
-        };
-        let connection = match is_response {
-            true => &qp.send_connection,
-            false => &qp.recv_connection,
-        };
-        // What a stranger sends is not to wait in the queue pair's backlog.
-        let is_known =
-            || qp.kind.is_datagram() || connection.carries(&self.skb.src(), &self.skb.dst());
-        if !fits || qp.ns() != self.ns || !is_known() {
-            qp.device.count(Counter::Unknown, 1);
-            return;
-        }
-        qp.device.count(Counter::ReceivedPackets, 1);
-        qp.device
-            .count(Counter::ReceivedBytes, self.skb.payload().len() as u64);
-        if is_response {
-            qp.response(self.skb);
-        } else {
-            qp.request(self.skb);
-        }
+    qp.device.count(Counter::ReceivedPackets, 1);
+    qp.device.count(Counter::ReceivedBytes, packet.len() as u64);
+    if is_response {
+        qp.response(packet);
+    } else {
+        qp.request(packet);
     }
 }
 

@@ -153,7 +153,7 @@ pub(crate) fn notice(
 }
 
 /// The kernel's CRC-32, for [`roce::icrc`].
-struct KernelCrc;
+pub(crate) struct KernelCrc;
 
 impl roce::icrc::Crc32 for KernelCrc {
     fn update(seed: u32, data: &[u8]) -> u32 {
@@ -163,6 +163,6 @@ impl roce::icrc::Crc32 for KernelCrc {
 
 /// The ICRC of a packet: `headers` are the IP and UDP headers, `packet` is everything from the BTH
 /// to the padding. `None` when the headers are not plain IPv4 or IPv6 and UDP.
-pub(crate) fn icrc(headers: &[u8], packet: &[u8]) -> Option<u32> {
+fn icrc(headers: &[u8], packet: &[u8]) -> Option<u32> {
     roce::icrc::compute::<KernelCrc>(headers, packet)
 }

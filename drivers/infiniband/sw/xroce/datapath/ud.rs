@@ -6,16 +6,17 @@
 //! network.
 
 use crate::prelude::*;
-use crate::qp::engine::{parse, take_packets, Budget};
+use crate::qp::engine::{take_packets, Budget};
 use crate::qp::receive::{Current, RecvIo};
 use crate::qp::request::{filled, SendOp};
 use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
-use crate::{access, ah, rx, tx, wr};
+use crate::rx::{self, Verified};
+use crate::{access, ah, tx, wr};
 use rdma::work;
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
 use roce::ud::{effective_qkey, Datagram, UdError, UdMessage};
-use roce::wire::Packet;
+use roce::wire::{Content, Packet};
 
 /// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
 /// 20 of them.
@@ -150,34 +151,37 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
 }
 
 /// One run of the receive side.
-pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<RxSkb>) -> Run {
-    match take_packets(qp, &qp.requests, packet, |skb| receive_one(qp, io, skb)) {
+pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<Verified>) -> Run {
+    match take_packets(qp, &qp.requests, packet, |packet| {
+        receive_one(qp, io, packet)
+    }) {
         true => Run::Again,
         false => Run::Idle,
     }
 }
 
 /// Takes a datagram: checks it, stores it in a receive and completes that.
-fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
+fn receive_one(qp: &WireQp, io: &mut RecvIo, packet: &Verified) {
     // To a group only when it is a member, which was seen before.
-    if !skb.dst().is_multicast() && !qp.device.owns(&skb.dst()) {
+    if !packet.dst().is_multicast() && !qp.device.owns(&packet.dst()) {
         qp.device.count(Counter::Unknown, 1);
         return;
     }
-    let Some(packet) = parse(skb) else {
+    // Connections alone get congestion notifications.
+    let Content::Message(datagram) = packet.content() else {
         return;
     };
-    let Some(message) = check(qp, &packet) else {
+    let Some(message) = check(qp, &datagram) else {
         return;
     };
     if !has_receive(qp, io) {
         return;
     }
-    let length = packet.payload_len().wrapping_add(GRH_LEN as u32);
+    let length = datagram.payload_len().wrapping_add(GRH_LEN as u32);
     if length > access::total(io.current.list()) {
         return drop_too_long(qp, io);
     }
-    let status = match store(&io.current, skb, message.payload) {
+    let status = match store(&io.current, packet, message.payload) {
         Ok(()) => WcStatus::Success,
         Err(access::ScatterError::TooLong) => WcStatus::LocLenErr,
         Err(access::ScatterError::Protection) => WcStatus::LocProtErr,
@@ -187,7 +191,7 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, skb: &RxSkb) {
         // completion finds it in the error state.
         qp.enter_error();
     }
-    let completion = completion(status, length, &message, skb);
+    let completion = completion(status, length, &message, packet);
     if io.finish(qp, completion).is_err() {
         qp.fail();
     }
@@ -240,9 +244,9 @@ fn drop_too_long(qp: &WireQp, io: &mut RecvIo) {
 }
 
 /// Stores the header of the network and the payload in a receive.
-fn store(current: &Current, skb: &RxSkb, payload: &[u8]) -> Result<(), access::ScatterError> {
+fn store(current: &Current, packet: &Verified, payload: &[u8]) -> Result<(), access::ScatterError> {
     let mut grh = [0u8; GRH_LEN];
-    let header = skb.ip_header();
+    let header = packet.ip_header();
     if let Some(place) = GRH_LEN
         .checked_sub(header.len())
         .and_then(|at| grh.get_mut(at..))
@@ -256,7 +260,12 @@ fn store(current: &Current, skb: &RxSkb, payload: &[u8]) -> Result<(), access::S
 
 /// The completion of a receive that a datagram took; `length`: of the datagram, with the space for
 /// the header of the network.
-fn completion(status: WcStatus, length: u32, message: &UdMessage<'_>, skb: &RxSkb) -> Completion {
+fn completion(
+    status: WcStatus,
+    length: u32,
+    message: &UdMessage<'_>,
+    packet: &Verified,
+) -> Completion {
     let mut flags = wr::WC_GRH;
     if message.imm.is_some() {
         flags |= wr::WC_WITH_IMM;
@@ -269,9 +278,9 @@ fn completion(status: WcStatus, length: u32, message: &UdMessage<'_>, skb: &RxSk
         src_qp: message.src_qpn.get(),
         wc_flags: flags,
         solicited: message.solicited,
-        smac: Some(skb.smac()),
-        vlan: skb.vlan(),
-        is_v6: skb.is_v6(),
+        smac: Some(packet.smac()),
+        vlan: packet.vlan(),
+        is_v6: packet.is_v6(),
         ..Completion::default()
     }
 }

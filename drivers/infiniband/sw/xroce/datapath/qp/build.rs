@@ -30,6 +30,7 @@ use crate::limits::{
 };
 use crate::pd::WirePd;
 use crate::prelude::*;
+use crate::rx::Backlog;
 use crate::tm::rendezvous;
 use core::ptr;
 use kernel::new_mutex;

@@ -17,10 +17,11 @@ use super::receive::RecvSide;
 use super::send::SendSide;
 use super::BACKLOG;
 use crate::prelude::*;
+use crate::rx::{Backlog, Verified};
 use crate::tables;
 use crate::tx::Av;
 use rdma::work;
-use roce::wire::{split_icrc, Cnp, Packet};
+use roce::wire::Content;
 
 /// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
 /// bring new input as fast as this one handles it.
@@ -153,9 +154,9 @@ impl WireQp {
     }
 
     /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
-    /// verified response, is taken unless somebody else owns the side. `thread`: the caller is a
+    /// response, is taken unless somebody else owns the side. `thread`: the caller is a
     /// kernel thread that may sleep.
-    fn run_send(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+    fn run_send(&self, packet: &mut Option<Verified>, thread: bool) -> bool {
         let again = self.run_send_alone(packet, thread);
         self.run_waiters();
         again
@@ -202,7 +203,7 @@ impl WireQp {
     }
 
     /// As [`WireQp::run_send`], but leaves those alone that wait for it.
-    fn run_send_alone(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+    fn run_send_alone(&self, packet: &mut Option<Verified>, thread: bool) -> bool {
         // A run that began before the queue pair could meet on-demand memory is an RCU reader, in a
         // thread as well: the registration waits for it.
         let thread = thread && self.sleeps();
@@ -224,8 +225,8 @@ impl WireQp {
         })
     }
 
-    /// As [`WireQp::run_send`], for the receive side and a verified request.
-    fn run_receive(&self, packet: &mut Option<RxSkb>, thread: bool) -> bool {
+    /// As [`WireQp::run_send`], for the receive side and a request.
+    fn run_receive(&self, packet: &mut Option<Verified>, thread: bool) -> bool {
         // As in `run_send_alone`.
         let thread = thread && self.sleeps();
         let mut fetch = false;
@@ -255,17 +256,17 @@ impl WireQp {
         again
     }
 
-    /// Hands a verified response packet to the requester. Softirq.
-    pub(crate) fn response(&self, packet: RxSkb) {
-        let run = |packet: &mut Option<RxSkb>| self.run_send(packet, false);
+    /// Hands a response packet to the requester. Softirq.
+    pub(crate) fn response(&self, packet: Verified) {
+        let run = |packet: &mut Option<Verified>| self.run_send(packet, false);
         if self.hand_over(&self.responses, packet, run) {
             self.schedule_send();
         }
     }
 
-    /// Hands a verified request packet to the responder. Softirq.
-    pub(crate) fn request(&self, packet: RxSkb) {
-        let run = |packet: &mut Option<RxSkb>| self.run_receive(packet, false);
+    /// Hands a request packet to the responder. Softirq.
+    pub(crate) fn request(&self, packet: Verified) {
+        let run = |packet: &mut Option<Verified>| self.run_receive(packet, false);
         if self.hand_over(&self.requests, packet, run) {
             self.schedule_receive();
         }
@@ -276,8 +277,8 @@ impl WireQp {
     fn hand_over(
         &self,
         backlog: &Backlog,
-        packet: RxSkb,
-        run: impl Fn(&mut Option<RxSkb>) -> bool,
+        packet: Verified,
+        run: impl Fn(&mut Option<Verified>) -> bool,
     ) -> bool {
         let mut packet = Some(packet);
         let again = run(&mut packet);
@@ -289,7 +290,7 @@ impl WireQp {
     }
 
     /// Leaves a packet for the next run.
-    fn leave(&self, backlog: &Backlog, packet: RxSkb) {
+    fn leave(&self, backlog: &Backlog, packet: Verified) {
         if backlog.push(packet).is_err() {
             self.device.count(Counter::Dropped, 1);
         }
@@ -352,8 +353,8 @@ fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
 pub(crate) fn take_packets(
     qp: &WireQp,
     backlog: &Backlog,
-    packet: Option<RxSkb>,
-    mut f: impl FnMut(&RxSkb),
+    packet: Option<Verified>,
+    mut f: impl FnMut(&Verified),
 ) -> bool {
     let state = qp.state();
     for _ in 0..BACKLOG_BURST {
@@ -362,10 +363,10 @@ pub(crate) fn take_packets(
             break;
         }
         match backlog.pop() {
-            Some(skb) => work::step(|| f(&skb)),
+            Some(first) => work::step(|| f(&first)),
             None => {
-                if let Some(skb) = packet {
-                    work::step(|| f(&skb));
+                if let Some(packet) = packet {
+                    work::step(|| f(&packet));
                 }
                 return false;
             }
@@ -374,36 +375,21 @@ pub(crate) fn take_packets(
             break;
         }
     }
-    if let Some(skb) = packet {
-        qp.leave(backlog, skb);
+    if let Some(packet) = packet {
+        qp.leave(backlog, packet);
     }
     true
 }
 
-/// A verified packet of a connection.
-pub(crate) enum FromPeer<'a> {
-    /// Headers and payload.
-    Packet(Packet<'a>),
-    /// Packets of ours met congestion.
-    Cnp,
-}
-
-/// A verified packet of the connection `av`; one of another is counted, and taken for none.
-pub(crate) fn parse_from<'a>(qp: &WireQp, av: &Av, skb: &'a RxSkb) -> Option<FromPeer<'a>> {
-    if skb.src() != av.dst || skb.dst() != av.src {
+/// What is in a packet of the connection `av`; one of another is counted, and taken for none.
+pub(crate) fn content_from<'a>(qp: &WireQp, av: &Av, packet: &'a Verified) -> Option<Content<'a>> {
+    if packet.src() != av.dst || packet.dst() != av.src {
         qp.device.count(Counter::Unknown, 1);
         return None;
     }
-    let (covered, _) = split_icrc(skb.payload())?;
-    if Cnp::parse(covered).is_some() {
+    let content = packet.content();
+    if matches!(content, Content::Cnp) {
         qp.device.count(Counter::CnpHandled, 1);
-        return Some(FromPeer::Cnp);
     }
-    Packet::parse(covered).ok().map(FromPeer::Packet)
-}
-
-/// Headers and payload of a verified packet.
-pub(crate) fn parse(skb: &RxSkb) -> Option<Packet<'_>> {
-    let (covered, _) = split_icrc(skb.payload())?;
-    Packet::parse(covered).ok()
+    Some(content)
 }

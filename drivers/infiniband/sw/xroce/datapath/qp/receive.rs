@@ -10,16 +10,18 @@ mod io;
 pub(crate) use self::addressing::remote_pd;
 pub(crate) use self::env::RecvEnv;
 pub(crate) use self::io::{Current, RecvIo, RecvQueue};
-use super::engine::{parse_from, take_packets, Budget, FromPeer};
+use super::engine::{content_from, take_packets, Budget};
 use super::request::{filled, MAX_SGE};
 use super::QpKind;
 use crate::prelude::*;
+use crate::rx::Verified;
 use crate::tm::receive as tags;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{mr, ud, wr};
 use rdma::work;
-use roce::congestion::{self, Notifier};
+use roce::congestion::Notifier;
 use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
+use roce::wire::Content;
 
 /// Receives that one run flushes at most.
 const FLUSH_BURST: u32 = 128;
@@ -98,7 +100,7 @@ impl RecvSide {
 
     /// One run: the packets that wait, then `packet`, then what is owed to the peer, within a
     /// budget.
-    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let mut again = match qp.state() {
             QpState::Rtr | QpState::Rts | QpState::Sqd | QpState::Sqe => {
                 if qp.kind.is_datagram() {
@@ -130,9 +132,11 @@ impl RecvSide {
         again
     }
 
-    fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+    fn run_connected(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let now = rdma::timer::now_ns();
-        let mut more = take_packets(qp, &qp.requests, packet, |skb| self.request(qp, skb, now));
+        let mut more = take_packets(qp, &qp.requests, packet, |packet| {
+            self.request(qp, packet, now)
+        });
         more |= self.stream(qp, now);
         // Also when packets are left: the sender may be faster than this side, and not go on without
         // an answer.
@@ -145,24 +149,24 @@ impl RecvSide {
         }
     }
 
-    /// Handles one request packet, which was verified.
-    fn request(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
-        let packet = match parse_from(qp, self.path.av(), skb) {
-            Some(FromPeer::Packet(packet)) => packet,
-            Some(FromPeer::Cnp) => {
+    /// Handles one request packet.
+    fn request(&mut self, qp: &WireQp, packet: &Verified, now: u64) {
+        let message = match content_from(qp, self.path.av(), packet) {
+            Some(Content::Message(message)) => message,
+            Some(Content::Cnp) => {
                 qp.congested.store(1, Relaxed);
                 return;
             }
             None => return,
         };
-        if congestion::is_marked(skb.tos()) {
+        if packet.is_marked() {
             self.notify(qp, now);
         }
         let (responder, mut env) = self.split(qp);
         if qp.tags().is_some() {
-            env.source = tags::source(&packet);
+            env.source = tags::source(&message);
         }
-        responder.handle_request(&packet, now, &mut env);
+        responder.handle_request(&message, now, &mut env);
         if env.is_cut_off {
             // What is owed to the peer, a refusal above all, is not sent any more.
             responder.abort(&mut env);

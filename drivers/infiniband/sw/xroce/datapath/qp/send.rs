@@ -12,18 +12,20 @@ mod io;
 
 pub(crate) use self::env::{complete, SendEnv};
 pub(crate) use self::io::{Failure, Fetched, SendIo, SendQueue, SendWqe};
-use super::engine::{parse_from, take_packets, Budget, FromPeer, BACKLOG_BURSTS};
+use super::engine::{content_from, take_packets, Budget, BACKLOG_BURSTS};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
 use super::BACKLOG;
 use crate::prelude::*;
+use crate::rx::Verified;
 use crate::tm::rendezvous;
 use crate::tx::{self, Av, BuildError, Path};
 use crate::{limits, local, ud};
 use rdma::work;
-use roce::congestion::{self, Notifier};
+use roce::congestion::Notifier;
 use roce::opcode::Family;
 use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
+use roce::wire::Content;
 
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
 const MAX_UNDER_WAY: u32 = 128;
@@ -104,7 +106,7 @@ impl SendSide {
     }
 
     /// One run: everything that can be done now, within a budget.
-    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+    pub(crate) fn run(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let again = match qp.state() {
             // What was begun is done: a datagram is, when its run ends.
             QpState::Sqd if qp.kind.is_datagram() => Run::Idle,
@@ -136,10 +138,12 @@ impl SendSide {
         Run::Again
     }
 
-    fn run_connected(&mut self, qp: &WireQp, packet: Option<RxSkb>) -> Run {
+    fn run_connected(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let now = rdma::timer::now_ns();
         let mut budget = Budget::new();
-        let more = take_packets(qp, &qp.responses, packet, |skb| self.response(qp, skb, now));
+        let more = take_packets(qp, &qp.responses, packet, |packet| {
+            self.response(qp, packet, now)
+        });
         // An answer that waits may be the one that is missed.
         if !more && self.requester.next_deadline().is_some_and(|d| now >= d) {
             let mut env = SendEnv {
@@ -167,20 +171,20 @@ impl SendSide {
         }
     }
 
-    /// Handles one response packet, which was verified.
-    fn response(&mut self, qp: &WireQp, skb: &RxSkb, now: u64) {
-        let packet = match parse_from(qp, self.path.av(), skb) {
-            Some(FromPeer::Packet(packet)) => packet,
-            Some(FromPeer::Cnp) => {
+    /// Handles one response packet.
+    fn response(&mut self, qp: &WireQp, packet: &Verified, now: u64) {
+        let message = match content_from(qp, self.path.av(), packet) {
+            Some(Content::Message(message)) => message,
+            Some(Content::Cnp) => {
                 self.requester.on_congestion();
                 qp.congested.store(1, Relaxed);
                 return;
             }
             None => return,
         };
-        if congestion::is_marked(skb.tos()) {
+        if packet.is_marked() {
             // What a READ asks for at a time is bounded by the window.
-            if packet.opcode.family() == Family::ReadResponse {
+            if message.opcode.family() == Family::ReadResponse {
                 self.requester.on_congestion();
             }
             self.notify(qp, now);
@@ -189,7 +193,7 @@ impl SendSide {
             qp,
             io: &mut self.io,
         };
-        self.requester.handle_response(&packet, now, &mut env);
+        self.requester.handle_response(&message, now, &mut env);
     }
 
     /// An answer came marked.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Received packets that were checked, and queues of them.
+//!
+//! Only this file can create a [`Verified`]. Backlogs, runs and queue pairs take no other packet.
+
+use kernel::prelude::*;
+use kernel::sync::Arc;
+use rdma::net::{
+    self,
+    GidAddr,
+    RxSkb, //
+};
+use rdma::process::Process;
+use roce::congestion;
+use roce::number::Qpn;
+use roce::wire::{
+    Checked,
+    Content,
+    Kind,
+    Refused, //
+};
+
+use super::PKEY;
+use crate::tx::KernelCrc;
+
+/// A packet whose invariant CRC, transport headers, lengths and P_Key were found right.
+///
+/// A packet is checked when it arrives, and never again: what the check found is kept with it. The
+/// check does not say that the packet fits its queue pair, nor that the numbers and keys in it are
+/// valid.
+pub(crate) struct Verified(RxSkb<Checked>);
+
+impl Verified {
+    /// Checks a packet that has just arrived.
+    ///
+    /// # Errors
+    ///
+    /// The packet, and what is wrong with it.
+    #[inline]
+    pub(super) fn check(skb: RxSkb) -> Result<Self, (RxSkb, Refused)> {
+        match Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY) {
+            Ok(checked) => Ok(Verified(skb.note(checked))),
+            Err(refused) => Err((skb, refused)),
+        }
+    }
+
+    /// Another one of the same packet, for another queue pair. `None` without memory.
+    pub(super) fn share(&mut self) -> Option<Self> {
+        self.0.share().map(Verified)
+    }
+
+    /// What kind of packet it is.
+    #[inline]
+    pub(super) fn kind(&self) -> Kind {
+        self.0.noted().kind()
+    }
+
+    /// The queue pair that it is for.
+    #[inline]
+    pub(super) fn dest_qpn(&self) -> Qpn {
+        self.0.noted().dest_qpn()
+    }
+
+    /// Headers and payload, for the run that handles the packet. This decodes the headers and
+    /// checks nothing.
+    #[inline]
+    pub(crate) fn content(&self) -> Content<'_> {
+        self.0.noted().content(self.0.payload())
+    }
+
+    /// Bytes of UDP payload.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.0.payload().len()
+    }
+
+    /// Source address.
+    #[inline]
+    pub(crate) fn src(&self) -> GidAddr {
+        self.0.src()
+    }
+
+    /// Destination address.
+    #[inline]
+    pub(crate) fn dst(&self) -> GidAddr {
+        self.0.dst()
+    }
+
+    /// Whether it met congestion on its way.
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        congestion::is_marked(self.0.tos())
+    }
+
+    /// Whether it is an IPv6 packet.
+    pub(crate) fn is_v6(&self) -> bool {
+        self.0.is_v6()
+    }
+
+    /// The IP header, 20 or 40 bytes.
+    pub(crate) fn ip_header(&self) -> &[u8] {
+        self.0.ip_header()
+    }
+
+    /// Source MAC address; zeroes when it came over a link without.
+    pub(crate) fn smac(&self) -> [u8; 6] {
+        self.0.smac()
+    }
+
+    /// VLAN identifier it came with.
+    pub(crate) fn vlan(&self) -> Option<u16> {
+        self.0.vlan()
+    }
+}
+
+/// Checked packets that wait for the owner of a direction of a queue pair, see
+/// [`rdma::net::Backlog`].
+#[pin_data]
+pub(crate) struct Backlog {
+    #[pin]
+    packets: net::Backlog<Checked>,
+}
+
+impl Backlog {
+    /// An empty queue of `process` for `limit` packets that take `max_bytes` of memory.
+    pub(crate) fn new(limit: u32, max_bytes: u32, process: Arc<Process>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            packets <- net::Backlog::new(limit, max_bytes, process),
+        })
+    }
+
+    /// Appends a packet. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The packet, when the queue is full.
+    #[inline]
+    pub(crate) fn push(&self, packet: Verified) -> Result<(), Verified> {
+        self.packets.push(packet.0).map_err(Verified)
+    }
+
+    /// Takes the oldest packet. Any context.
+    #[inline]
+    pub(crate) fn pop(&self) -> Option<Verified> {
+        self.packets.pop().map(Verified)
+    }
+
+    /// Drops all packets. Any context.
+    pub(crate) fn purge(&self) {
+        self.packets.purge();
+    }
+}
