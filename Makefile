@@ -8,7 +8,7 @@
 #   make demo            XRC traffic between two hosts, and what it saves
 #   make test            host tests, then guest tests on the stock kernel
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
-#   make test-long       all guest tests on both kernels, and builds for other suites
+#   make test-long       all guest tests on both kernels, hosts on a wire, and other suites
 #   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events
 #   make doc             the pages of Documentation/ and rustdoc of the crates, in build/doc
 #   make deb             Debian packages, in build/deb

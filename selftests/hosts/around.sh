@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Runs in each of two guests (tools/vm/run --hosts): what a host finds, and barriers that cannot
+# be met. Host 2 ends first, with status 7.
+echo "host $HOST of $HOSTS: $(nproc) CPUs, $TYPE, $DEVICE, MTU $(cat /sys/class/net/eth0/mtu)"
+other=$((3 - HOST))
+for v in 4 6; do ping -$v -c 1 -w 20 "host$other" >/dev/null && echo "IPv$v: host$other answers"; done
+barrier together && echo "together"
+barrier "place $HOST"
+[ "$HOST" = 1 ] || exit 7
+barrier "what is left"
+exit 5

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0
+# The options of tools/vm/run: read, and refused where they make no sense, in one line and
+# with status 2, before anything is built or started. Sourced after lib.sh.
+
+wrong() { say "$*"; exit 2; }
+
+# usage: the command lines at the top of the script.
+usage() { sed -n 's/^# \{0,1\}//; /^  tools/,/^$/p' "$0"; }
+
+# read_options ARGUMENT...: sets the variables below, and words to the command.
+flavour=stock cpus= mem= share= dir_of= params= limit=900 build=1 bare=
+hosts= spec= mtu= types= words=()
+read_options() {
+	local option
+	while [ $# -gt 0 ]; do
+		option=$1
+		shift
+		case $option in
+		--) break ;;
+		--no-build) build=; continue ;;
+		--bare) build= bare=1; continue ;;
+		--help) usage; exit 0 ;;
+		--kernel | --cpus | --mem | --share | --dir | --append | --timeout | \
+			--hosts | --wire | --mtu | --type) ;;
+		*) wrong "$option: no such option (--help shows them)" ;;
+		esac
+		[ $# -gt 0 ] && [ "$1" != -- ] || wrong "$option: there is no value"
+		case $option in
+		--dir | --hosts | --mtu | --type) [ -n "$1" ] || wrong "$option: the value is empty" ;;
+		esac
+		case $option in
+		--kernel) flavour=$1 ;;
+		--cpus) cpus=$1 ;;
+		--mem) mem=$1 ;;
+		--share) share=$1 ;;
+		--dir) dir_of=$1 ;;
+		--append) params=$1 ;;
+		--timeout) limit=$1 ;;
+		--hosts) hosts=$1 ;;
+		--wire) spec=$1 ;;
+		--mtu) mtu=$1 ;;
+		--type) types=$1 ;;
+		esac
+		shift
+	done
+	[ $# -gt 0 ] || wrong "there is no command (--help shows the options)"
+	words=("$@")
+}
+
+# number OPTION VALUE FROM TO: VALUE must be one of them.
+number() {
+	[[ $2 =~ ^[1-9][0-9]{0,8}$ ]] && [ "$2" -ge "$3" ] && [ "$2" -le "$4" ] ||
+		wrong "$1 $2: must be a number from $3 to $4"
+}
+
+# list OPTION VALUE REGEX WHAT: VALUE must be a WHAT, or with --hosts one for each.
+list() {
+	local one values
+	IFS=, read -ra values <<<"$2"
+	[ -n "$2" ] && [[ $2 != *, ]] || wrong "$1 $2: must be $4"
+	for one in "${values[@]}"; do [[ $one =~ $3 ]] || wrong "$1 $2: must be $4"; done
+	[ ${#values[@]} -le "${hosts:-1}" ] ||
+		wrong "$1 $2: that is for ${#values[@]} guests, there will be ${hosts:-1}"
+}
+
+# of_list LIST I: its I-th value; the last one is everybody's who has none.
+of_list() {
+	local values
+	IFS=, read -ra values <<<"$1"
+	echo "${values[$2 - 1]-${values[-1]}}"
+}
+
+check_options() {
+	case $flavour in stock | debug) ;; *) wrong "--kernel $flavour: must be stock or debug" ;; esac
+	number --timeout "$limit" 1 99999999
+	if [ -n "$hosts" ]; then
+		number --hosts "$hosts" 2 4
+		[ -z "$mtu" ] || number --mtu "$mtu" 1280 9000
+		[ -z "$types" ] || list --type "$types" '^(xroce|rxe)$' "xroce or rxe"
+	else
+		[ -z "$spec" ] || wrong "--wire $spec: there is a wire only with --hosts"
+		[ -z "$mtu" ] || wrong "--mtu $mtu: there is a wire only with --hosts"
+		[ -z "$types" ] || wrong "--type $types: only with --hosts (a single guest makes its devices itself)"
+	fi
+	# KASAN's shadow and the larger objects want room; booting and the scans for leaks
+	# take minutes on a busy machine. Several guests get less of everything each.
+	if [ "$flavour" = debug ]; then
+		mem=${mem:-${hosts:+2G}} mem=${mem:-4G} grace=1200
+	else
+		mem=${mem:-${hosts:+1G}} mem=${mem:-3G} grace=600
+	fi
+	cpus=${cpus:-${hosts:+1}} cpus=${cpus:-2}
+	list --cpus "$cpus" '^[1-9][0-9]{0,2}$' "a number of CPUs"
+	list --mem "$mem" '^[1-9][0-9]{0,6}[MG]$' "a number with M or G"
+	[ -z "$share" ] || { mkdir -p "$share" 2>/dev/null && share=$(cd "$share" 2>/dev/null && pwd -P); } ||
+		wrong "--share $share: cannot be made, or is no directory"
+	local there
+	there=$(cd "${dir_of:-/}" 2>/dev/null && pwd -P) || wrong "--dir $dir_of: no such directory"
+	dir_of=${dir_of:+$there}
+}
