@@ -21,10 +21,14 @@ hosts_open() { # DIR: of all
 		mkfifo "$hosts_dir/host$i/answers"
 		ln "$hosts_dir/requests" "$hosts_dir/host$i/requests"
 		exec {answers[i]}<>"$hosts_dir/host$i/answers"
-		# For tools/vm/hosts/up in the guest.
-		printf '%s=%q\n' HOST "$i" HOSTS "$hosts" TYPE "$(of_list "${types:-xroce}" "$i")" \
-			WIRE "$spec" BARE "$bare" >"$hosts_dir/host$i/host"
+		host_says "$i" "$hosts" "$hosts_dir/host$i"
 	done
+}
+
+# host_says I N DIR: what the guest has to know, for tools/vm/hosts/up in it.
+host_says() {
+	printf '%s=%q\n' HOST "$1" HOSTS "$2" TYPE "$(of_list "${types:-xroce}" "$1")" \
+		WIRE "$spec" BARE "$bare" >"$3/host"
 }
 
 hosts_close() {

@@ -60,7 +60,7 @@ port() { # NR OPTION,...
 
 # With host=I it is the I-th of several (tools/vm/hosts.sh), which its lines say, too.
 machine_run() {
-	local ports fs9p append rc=0 i=${host:-1} alarm named
+	local ports fs9p append rc=0 i=${host:-1} alarm named from=/
 	mapfile -t ports < <(
 		port 1 path=/vmrun/stdout
 		port 2 path=/vmrun/stderr
@@ -71,7 +71,13 @@ machine_run() {
 			port 6 path=/dev/null,input-path=/vmrun/answers
 		}
 	)
-	fs9p=(-virtfs "local,path=/,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
+	# Another root than QEMU's own: what the guest wants of that one is mounted there.
+	if [ -n "$tree" ]; then
+		from=/vmroot
+		binds+=("$tree:/vmroot" "$repo:/vmroot/xroce" "$machine:/vmroot/vmrun"
+			"$root/usr/lib/modules:/vmroot/usr/lib/modules" "$root/kernel:/vmroot/kernel")
+	fi
+	fs9p=(-virtfs "local,path=$from,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
 		-virtfs "local,path=/vmrun/addon,mount_tag=addon,security_model=none,readonly=on,multidevs=remap")
 	append="console=ttyS0 panic=-1 oops=panic quiet mitigations=off tsc=reliable no_timer_check"
 	append+=" vm.nvdimm log_buf_len=16M rcupdate.rcu_cpu_stall_timeout=60 vm.timeout=$limit $params"

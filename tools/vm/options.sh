@@ -9,7 +9,7 @@ usage() { sed -n 's/^# \{0,1\}//; /^  tools/,/^$/p' "$0"; }
 
 # read_options ARGUMENT...: sets the variables below, and words to the command.
 flavour=stock cpus= mem= share= dir_of= params= limit=900 build=1 bare=
-hosts= spec= mtu= types= words=()
+hosts= spec= mtu= types= packages=() words=()
 read_options() {
 	local option
 	while [ $# -gt 0 ]; do
@@ -21,12 +21,12 @@ read_options() {
 		--bare) build= bare=1; continue ;;
 		--help) usage; exit 0 ;;
 		--kernel | --cpus | --mem | --share | --dir | --append | --timeout | \
-			--hosts | --wire | --mtu | --type) ;;
+			--hosts | --wire | --mtu | --type | --packages) ;;
 		*) wrong "$option: no such option (--help shows them)" ;;
 		esac
 		[ $# -gt 0 ] && [ "$1" != -- ] || wrong "$option: there is no value"
 		case $option in
-		--dir | --hosts | --mtu | --type) [ -n "$1" ] || wrong "$option: the value is empty" ;;
+		--dir | --hosts | --mtu | --type | --packages) [ -n "$1" ] || wrong "$option: the value is empty" ;;
 		esac
 		case $option in
 		--kernel) flavour=$1 ;;
@@ -40,6 +40,7 @@ read_options() {
 		--wire) spec=$1 ;;
 		--mtu) mtu=$1 ;;
 		--type) types=$1 ;;
+		--packages) read -ra packages <<<"$1" ;;
 		esac
 		shift
 	done
@@ -97,4 +98,16 @@ check_options() {
 	local there
 	there=$(cd "${dir_of:-/}" 2>/dev/null && pwd -P) || wrong "--dir $dir_of: no such directory"
 	dir_of=${dir_of:+$there}
+	local package
+	for package in "${packages[@]}"; do
+		[[ $package =~ ^[a-z0-9][a-z0-9.+-]+$ ]] || wrong "--packages $package: is no name of a package"
+	done
+}
+
+# check_packages: are they in the archive? That is known once there is a build root.
+check_packages() {
+	local package
+	for package in "${packages[@]}"; do
+		grep -qxF -- "$package" "$suite_dir/allnames" || wrong "--packages $package: Debian $SUITE has no such package"
+	done
 }
