@@ -10,7 +10,8 @@
 #include "devices.h"
 #include "tm.h"
 
-#define TAGS 64
+/* More than there may be masks. */
+#define TAGS 80
 #define OPS 512
 #define RECEIVES 32
 #define AREA (1 << 20)

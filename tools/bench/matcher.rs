@@ -23,9 +23,9 @@ use std::time::{
 
 const BATCH: usize = 64;
 
-/// The bit that the mask of tag `i` leaves out; messages have it, no tag does.
-fn masked_bit(i: u32, masks: u32) -> u64 {
-    i.checked_rem(masks).map_or(0, |m| 1 << (40 + m))
+/// The bits that the mask of tag `i` leaves out; messages have them, no tag does.
+fn masked_bits(i: u32, masks: u32) -> u64 {
+    i.checked_rem(masks).map_or(0, |m| u64::from(m + 1) << 40)
 }
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
     let key = HashKey(0x0123_4567_89ab_cdef, 0x1357_9bdf_0246_8ace);
     let mut matcher = Matcher::new(vec![Entry::default(); room], vec![0u32; room], key);
     for i in 0..length {
-        matcher.add(i, i.into(), !masked_bit(i, masks)).unwrap();
+        matcher.add(i, i.into(), !masked_bits(i, masks)).unwrap();
     }
     let mut tags: Vec<u32> = (0..length).collect();
     let batch = BATCH.min(tags.len());
@@ -58,14 +58,14 @@ fn main() {
         }
         let start = Instant::now();
         for &tag in &tags[..batch] {
-            let found = matcher.find(u64::from(tag) | masked_bit(tag, masks));
+            let found = matcher.find(u64::from(tag) | masked_bits(tag, masks));
             let handle = found.and_then(|index| matcher.take(index));
             assert_eq!(handle, Some(tag));
         }
         took.push(start.elapsed().as_nanos() as f64 / batch as f64);
         for &tag in &tags[..batch] {
             matcher
-                .add(tag, tag.into(), !masked_bit(tag, masks))
+                .add(tag, tag.into(), !masked_bits(tag, masks))
                 .unwrap();
         }
     }

@@ -38,10 +38,10 @@ static uint32_t rnd(uint32_t below)
 	return (state >> 32) % below;
 }
 
-/* The bit that the mask of tag I leaves out; messages have it, no tag does. */
-static uint64_t masked_bit(uint32_t i)
+/* The bits that the mask of tag I leaves out; messages have them, no tag does. */
+static uint64_t masked_bits(uint32_t i)
 {
-	return masks ? 1ull << (40 + i % masks) : 0;
+	return masks ? (uint64_t)(i % masks + 1) << 40 : 0;
 }
 
 static void post_tags(const uint32_t *tag, uint32_t n)
@@ -62,7 +62,7 @@ static void post_tags(const uint32_t *tag, uint32_t n)
 		wr[i].tm.add.sg_list = &sge[i];
 		wr[i].tm.add.num_sge = 1;
 		wr[i].tm.add.tag = t;
-		wr[i].tm.add.mask = ~masked_bit(t);
+		wr[i].tm.add.mask = ~masked_bits(t);
 	}
 	CHECK(!ibv_post_srq_ops(tm.srq, wr, &bad));
 }
@@ -97,7 +97,7 @@ static void send_burst(void)
 		uint64_t data = length ? tags[i] : i;
 
 		tm_header(m, length ? IBV_TMH_EAGER : IBV_TMH_NO_TAG,
-			  data | masked_bit(data));
+			  data | masked_bits(data));
 		memcpy(m + TM_HDR, &data, DATA);
 		sge[i] = (struct ibv_sge) { (uintptr_t)m, TM_HDR + DATA, 0 };
 		wr[i].sg_list = &sge[i];

@@ -437,14 +437,14 @@ struct xroce_create_tm_srq_req {
  * @freed: the ring of free handles: XROCE_TM_FREED_SIZE bytes each, of which
  *	the first four are the handle.
  * @max_sge: elements of a tag's scatter list.
- * @reserved: zero.
+ * @max_masks: distinct masks that its tags may have at a time.
  */
 struct xroce_create_tm_srq_resp {
 	struct xroce_create_srq_resp srq;
 	struct xroce_ring_info ops;
 	struct xroce_ring_info freed;
 	__u32 max_sge;
-	__u32 reserved;
+	__u32 max_masks;
 };
 
 #define XROCE_TM_FREED_SIZE		8
@@ -494,7 +494,7 @@ struct xroce_tm_op_slot {
  * @XROCE_TM_ERR_SGE: too many elements.
  * @XROCE_TM_ERR_HANDLE: no such tag (a message took it, or it never was); or,
  *	to add one: not a free index.
- * @XROCE_TM_ERR_MASKS: sixteen other masks are in use.
+ * @XROCE_TM_ERR_MASKS: as many other masks are in use as there may be.
  * @XROCE_TM_ERR_COUNT: there have not been so many unexpected messages.
  */
 enum xroce_tm_error {

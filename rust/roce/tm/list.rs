@@ -4,7 +4,7 @@
 //!
 //! Tags with the same value and mask form a queue. The first tag of each queue is chained in a
 //! bucket of one hash table, whose key includes the number of the mask. Therefore a search looks at
-//! one bucket for each mask in use. Of the queues that it finds, it takes the one whose first tag
+//! one bucket for each mask in use, [`MAX_MASKS`] at most. Of the queues that it finds, it takes the one whose first tag
 //! was posted first. The time of a search does not depend on how many tags share a value or wait in
 //! the list.
 
@@ -12,8 +12,9 @@ use core::ops::DerefMut;
 
 use super::hash::HashKey;
 
-/// Distinct masks in a list at a time.
-pub const MAX_MASKS: usize = 16;
+/// Distinct masks in a list at a time: a message costs a look-up for each, in softirq and under the
+/// lock of the list.
+pub const MAX_MASKS: usize = 64;
 
 /// Entries that a handle can name.
 pub const MAX_TAGS: u32 = 1 << INDEX_BITS;
@@ -82,12 +83,48 @@ struct Mask {
     tags: u32,
 }
 
+/// The places of masks, as bits: which ones are in use.
+#[derive(Clone, Copy, Default, Debug)]
+struct Places(u64);
+
+impl Places {
+    fn set(&mut self, slot: u8) {
+        self.0 |= Self::bit(slot);
+    }
+
+    fn clear(&mut self, slot: u8) {
+        self.0 &= !Self::bit(slot);
+    }
+
+    fn bit(slot: u8) -> u64 {
+        1u64.checked_shl(u32::from(slot)).unwrap_or(0)
+    }
+
+    /// Those in use, from the lowest on.
+    fn used(self) -> impl Iterator<Item = u8> {
+        let mut left = self;
+        core::iter::from_fn(move || {
+            let slot = left.0.trailing_zeros() as u8;
+            left.clear(slot);
+            (usize::from(slot) < MAX_MASKS).then_some(slot)
+        })
+    }
+
+    /// One that is not in use.
+    fn free(self) -> Option<u8> {
+        let slot = self.0.trailing_ones() as u8;
+        (usize::from(slot) < MAX_MASKS).then_some(slot)
+    }
+}
+
 /// The matching list.
 pub struct List<E, B> {
     entries: E,
     buckets: B,
     key: HashKey,
     masks: [Mask; MAX_MASKS],
+    /// Places in `masks` that are not free, so that a search looks at no others.
+    places: Places,
     posted: u64,
     len: u32,
 }
@@ -110,6 +147,7 @@ where
             buckets,
             key,
             masks: [Mask::default(); MAX_MASKS],
+            places: Places::default(),
             posted: 0,
             len: 0,
         }
@@ -171,6 +209,7 @@ where
         if let Some(m) = self.masks.get_mut(usize::from(slot)) {
             m.bits = mask;
             m.tags = m.tags.saturating_add(1);
+            self.places.set(slot);
         }
         self.posted = self.posted.wrapping_add(1);
         self.len = self.len.saturating_add(1);
@@ -182,12 +221,9 @@ where
     pub fn find(&self, tag: u64, limit: u64) -> Option<u32> {
         let mut found = None;
         let mut oldest = limit;
-        for (slot, mask) in (0..MAX_MASKS as u8).zip(self.masks.iter()) {
-            if mask.tags == 0 {
-                continue;
-            }
+        for slot in self.places.used() {
             // The first of a queue is its oldest: if it is too young, all are.
-            let Some(index) = self.first(slot, tag & mask.bits) else {
+            let Some(index) = self.first(slot, tag & self.mask(slot)) else {
                 continue;
             };
             if let Some(entry) = self.entry(index).filter(|e| e.posted < oldest) {
@@ -253,6 +289,9 @@ where
         self.with(index, |e| *e = Entry::default());
         if let Some(m) = self.masks.get_mut(usize::from(old.mask)) {
             m.tags = m.tags.saturating_sub(1);
+            if m.tags == 0 {
+                self.places.clear(old.mask);
+            }
         }
         self.len = self.len.saturating_sub(1);
         Some(old.posted)
@@ -276,15 +315,15 @@ where
 
     /// The place of `mask`, or a free one.
     fn mask_slot(&self, mask: u64) -> Option<u8> {
-        let mut free = None;
-        for (slot, m) in (0..MAX_MASKS as u8).zip(self.masks.iter()) {
-            if m.tags == 0 {
-                free = free.or(Some(slot));
-            } else if m.bits == mask {
-                return Some(slot);
-            }
-        }
-        free
+        self.places
+            .used()
+            .find(|&slot| self.mask(slot) == mask)
+            .or_else(|| self.places.free())
+    }
+
+    /// The mask at a place that is in use.
+    fn mask(&self, slot: u8) -> u64 {
+        self.masks.get(usize::from(slot)).map_or(0, |m| m.bits)
     }
 
     fn bucket(&self, slot: u8, tag: u64) -> usize {

@@ -16,7 +16,7 @@
 #include "rings.h"
 #include "tm.h"
 
-#define TAGS 32
+#define TAGS 96
 #define OPS 32
 /* As many as there can be. */
 #define MANY_OPS 8192
@@ -223,6 +223,28 @@ static void too_many_elements(const struct devices *on)
 	write_op(&op);
 	matches(&hostile, 44);
 	matches(&hostile, 33);
+	stop();
+}
+
+/* The library does not post more masks than there may be. */
+static void too_many_masks(const struct devices *on)
+{
+	struct xroce_tm_op_slot op;
+	int i;
+
+	start(on);
+	/* One is that of the tag that is there; nothing matches these. */
+	for (i = 1; i < 64; i++) {
+		op = add_op(4 + i, UINT64_MAX);
+		op.mask = 1ull << i;
+		write_op(&op);
+	}
+	op = add_op(4, 44);
+	op.mask = 0xff;
+	refused(op, IBV_WC_TM_ADD, XROCE_TM_ERR_MASKS);
+	matches(&hostile, 33);
+	write_op(&op);
+	matches(&hostile, 44);
 	stop();
 }
 
@@ -483,6 +505,7 @@ static void rewritten(const struct devices *on)
 static const CASES(const struct devices) cases[] = {
 	{ "unknown-operations", unknown_operations },
 	{ "too-many-elements", too_many_elements },
+	{ "too-many-masks", too_many_masks },
 	{ "foreign-handles", handles_of_others },
 	{ "wrong-counts", wrong_counts },
 	{ "index-out-of-range", index_out_of_range },

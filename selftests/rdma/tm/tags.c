@@ -6,11 +6,12 @@
  *   tags                                      lists the cases
  *   tags CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
  */
+#include <infiniband/xroce_dv.h>
 #include <pthread.h>
 
 #include "tag_ends.h"
 
-enum { OPCODE_ERR = 1, SGE_ERR, HANDLE_ERR, MASKS_ERR, COUNT_ERR };
+enum { HANDLE_ERR = 3, COUNT_ERR = 5 };
 
 /* A queue of that size, or NULL. */
 static struct ibv_srq *sized(struct tag_ends *self, uint32_t tags, uint32_t ops)
@@ -313,23 +314,42 @@ static void full_list(struct tag_ends *self)
 	CHECK(post_op(self, &wr[1]) == ENOMEM);
 }
 
+/* As many masks as the queue says; one more is refused until a tag is gone. */
 static void masks(struct tag_ends *self)
 {
-	struct tm_done d;
-	int i;
+	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 8, .max_sge = 1 } };
+	struct ibv_srq *basic = ibv_create_srq(self->b.pd, &attr);
+	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_ADD, .tm.add = { .mask = 3 } };
+	uint32_t max, i, handle;
 
-	for (i = 0; i < 16; i++)
+	CHECK(!xroce_dv_query_tm_masks(self->queue.srq, &max) && max == 64);
+	CHECK(xroce_dv_query_tm_masks(self->queue.srq, NULL) == EINVAL);
+	CHECK(xroce_dv_query_tm_masks(NULL, &max) == EINVAL);
+	CHECK(basic && xroce_dv_query_tm_masks(basic, &max) == EINVAL);
+	CHECK(!ibv_destroy_srq(basic));
+	for (i = 0; i < max; i++)
 		add(self, i, 0, 1ull << i, 0, 64);
-	/* A failure completes, asked for or not. */
-	add_flags(self, 16, 0, 1 << 16, 0, 64, IBV_OPS_SIGNALED);
-	d = next_done(self);
-	CHECK(d.opcode == IBV_WC_TM_ADD && d.status == IBV_WC_TM_ERR);
-	CHECK(d.wr_id == 1016 && d.vendor_err == MASKS_ERR);
+	CHECK(post_op(self, &wr) == ENOMEM);
+	/* One that is in use. */
+	add(self, 100, 0, 1, 0, 64);
+	/* The last one's tag is found as the first one's. */
+	eager(self, ~(1ull << 63), 4, 0);
+	matched(self, 63, ~(1ull << 63), 4);
+	add(self, 101, 0, 3, 0, 64);
+	CHECK(post_op(self, &(struct ibv_ops_wr){ .opcode = IBV_WR_TAG_ADD,
+						  .tm.add = { .mask = 5 } }) == ENOMEM);
 	eager(self, ~1ull, 4, 0);
 	matched(self, 0, ~1ull, 4);
-	add(self, 16, 0x10000, 1 << 16, 0, 64);
-	eager(self, 0x1ffff, 4, 0);
-	matched(self, 16, 0x1ffff, 4);
+	eager(self, ~1ull, 4, 0);
+	matched(self, 100, ~1ull, 4);
+	/* Both tags with that mask are gone. A delete makes room as well. */
+	handle = add(self, 102, 0, 5, 0, 64);
+	CHECK(post_op(self, &(struct ibv_ops_wr){ .opcode = IBV_WR_TAG_ADD,
+						  .tm.add = { .mask = 6 } }) == ENOMEM);
+	CHECK(!delete(self, handle) && next_done(self).status == IBV_WC_SUCCESS);
+	add(self, 103, 0, 6, 0, 64);
+	eager(self, ~6ull, 4, 0);
+	matched(self, 1, ~6ull, 4);
 }
 
 static void bad_ops(struct tag_ends *self)

@@ -319,7 +319,7 @@ structures! {
         ops: RingInfo,
         freed: RingInfo,
         max_sge: u32,
-        reserved: u32,
+        max_masks: u32,
     }
 
     /// The header of `struct xroce_tm_op_slot`; SGEs follow.

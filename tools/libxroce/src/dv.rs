@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The functions that this library exports to programs: `<infiniband/xroce_dv.h>`.
 //!
-//! These are the functions for receive QPs by number. The kernel keeps all state of these QPs; the
-//! functions here only translate.
+//! Most are for receive QPs by number. The kernel keeps all state of these QPs; the functions here
+//! only translate.
 
 use core::ffi::c_int;
 use std::sync::{
@@ -22,6 +22,7 @@ use crate::ioctl::{
 };
 use crate::layout;
 use crate::register;
+use crate::srq;
 use crate::sys::{
     status,
     Result,
@@ -168,6 +169,27 @@ fn from_kernel(found: &RcvQpAttr) -> IbvQpAttr {
 pub unsafe extern "C" fn xroce_dv_is_supported(device: *mut IbvDevice) -> bool {
     // SAFETY: as the caller says.
     !device.is_null() && unsafe { is_ours(device) }
+}
+
+/// xroce_dv_query_tm_masks(3)
+///
+/// # Safety
+///
+/// `srq` must be null or a live SRQ of any device, `max_masks` null or valid.
+#[no_mangle]
+pub unsafe extern "C" fn xroce_dv_query_tm_masks(srq: *mut IbvSrq, max_masks: *mut u32) -> c_int {
+    if srq.is_null() || max_masks.is_null() {
+        return status(Err(EINVAL));
+    }
+    // SAFETY: a live SRQ belongs to an open context of a device; one of ours is from `srq.rs`.
+    let max = unsafe {
+        match is_ours((*(*srq).context).device) {
+            true => srq::max_tag_masks(srq).ok_or(EINVAL),
+            false => Err(EOPNOTSUPP),
+        }
+    };
+    // SAFETY: not null, so valid.
+    status(max.map(|max| unsafe { *max_masks = max }))
 }
 
 /// xroce_dv_create_xrc_rcv_qp(3)

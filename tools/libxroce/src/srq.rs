@@ -281,6 +281,17 @@ pub unsafe extern "C" fn get_srq_num(srq: *mut IbvSrq, num: *mut u32) -> c_int {
     0
 }
 
+/// Distinct masks that the tags of an SRQ may have; `None` if it matches no tags.
+///
+/// # Safety
+///
+/// `srq` must be a live SRQ from this file.
+pub unsafe fn max_tag_masks(srq: *mut IbvSrq) -> Option<u32> {
+    // SAFETY: a live SRQ of ours; what changes in it is behind the lock.
+    let tags = unsafe { &(*srq.cast::<Srq>()).tags };
+    tags.as_ref().map(|tags| tags.lock().max_masks())
+}
+
 /// ibv_destroy_srq(3)
 ///
 /// # Safety

@@ -8,8 +8,11 @@
 //! This library allocates the handles. Through another ring, the kernel returns handles that are
 //! free again.
 
+mod masks;
+
 use core::mem::size_of;
 
+use self::masks::Masks;
 use crate::abi::{
     self,
     CreateTmSrqResp,
@@ -59,6 +62,7 @@ pub struct TagQueue {
     freed: Consumer,
     /// Handles that no tag has.
     free: Vec<u32>,
+    masks: Masks,
     max_num_tags: u32,
     max_sge: u32,
     bell: Bell,
@@ -75,18 +79,39 @@ impl TagQueue {
         let ops = Ring::map(fd, &resp.ops, slot)?.ok_or(EPROTO)?;
         let freed = Ring::map(fd, &resp.freed, size_of::<TmFreed>())?.ok_or(EPROTO)?;
         let bell = Bell { fd, srq };
-        Ok(Self::new(ops, freed, max_num_tags, resp.max_sge, bell))
+        let masks = Masks::new(resp.max_masks, max_num_tags);
+        Ok(Self::new(
+            ops,
+            freed,
+            masks,
+            max_num_tags,
+            resp.max_sge,
+            bell,
+        ))
     }
 
-    fn new(ops: Ring, freed: Ring, max_num_tags: u32, max_sge: u32, bell: Bell) -> Self {
+    fn new(
+        ops: Ring,
+        freed: Ring,
+        masks: Masks,
+        max_num_tags: u32,
+        max_sge: u32,
+        bell: Bell,
+    ) -> Self {
         Self {
             ops: Producer::new(ops),
             freed: Consumer::new(freed),
             free: (0..max_num_tags.min(INDEX_MASK)).rev().collect(),
+            masks,
             max_num_tags,
             max_sge,
             bell,
         }
+    }
+
+    /// Distinct masks that its tags may have at a time.
+    pub fn max_masks(&self) -> u32 {
+        self.masks.max()
     }
 
     /// Takes back the handles that are free again. The next tag at the same entry
@@ -96,6 +121,7 @@ impl TagQueue {
             if handle & INDEX_MASK < self.max_num_tags
                 && self.free.len() < self.max_num_tags as usize
             {
+                self.masks.remove(handle & INDEX_MASK);
                 self.free.push(handle.wrapping_add(INDEX_MASK + 1));
             }
         }
@@ -121,6 +147,18 @@ impl TagQueue {
             self.reclaim();
         }
         self.free.pop().ok_or(ENOMEM)
+    }
+
+    /// A place for the mask of a new tag; ENOMEM when too many others are in use.
+    fn mask_place(&mut self, mask: u64) -> Result<usize> {
+        if self.masks.place(mask).is_none() {
+            self.reclaim();
+        }
+        if self.masks.place(mask).is_none() {
+            self.settle();
+            self.reclaim();
+        }
+        self.masks.place(mask).ok_or(ENOMEM)
     }
 
     /// Writes one operation.
@@ -152,7 +190,9 @@ impl TagQueue {
         }
         let slot = slot.ok_or(ENOMEM)?;
         if opcode == abi::TM_ADD {
+            let place = self.mask_place(wr.mask)?;
             wr.handle = self.handle()?;
+            self.masks.add(wr.handle & INDEX_MASK, place, wr.mask);
         }
         let mut flags = 0;
         if wr.flags & IBV_OPS_SIGNALED != 0 {
@@ -239,6 +279,7 @@ mod tests {
         TagQueue::new(
             Ring::anonymous(ops, 128),
             Ring::anonymous(tags.next_power_of_two(), 8),
+            Masks::new(2, tags),
             tags,
             4,
             bell,
@@ -295,6 +336,27 @@ mod tests {
         }
         assert_eq!(handles, [0, 1, 2]);
         assert_eq!(post(&mut q, &mut wr(0, 0)), (false, Err(ENOMEM), true));
+    }
+
+    #[test]
+    fn masks_may_be_few() {
+        let mut q = queue(5, 16);
+        let mut with = |mask| {
+            let mut add = wr(0, 0);
+            add.mask = mask;
+            let result = post(&mut q, &mut add).1;
+            (result, add.handle)
+        };
+        assert_eq!(with(1), (Ok(()), 0));
+        assert_eq!(with(2), (Ok(()), 1));
+        assert_eq!(with(2), (Ok(()), 2));
+        assert_eq!(with(3).0, Err(ENOMEM));
+        assert_eq!(with(1), (Ok(()), 3));
+        // Both tags with a mask must be gone.
+        q.masks.remove(1);
+        assert_eq!(q.masks.place(3), None);
+        q.masks.remove(2);
+        assert_eq!(q.masks.place(3), Some(1));
     }
 
     #[test]

@@ -195,20 +195,43 @@ fn a_tag_outside_its_mask_never_matches() {
 }
 
 #[test]
-fn sixteen_masks() {
-    let mut tags = matcher(40, 8);
-    for i in 0..MAX_MASKS as u32 {
+fn as_many_masks_as_there_may_be() {
+    const MASKS: u32 = MAX_MASKS as u32;
+    let mut tags = matcher(2 * MASKS + 1, 8);
+    for i in 0..MASKS {
         tags.add(i, 0, u64::from(i)).unwrap();
-        tags.add(i + 16, 0, u64::from(i)).unwrap();
+        tags.add(i + MASKS, 0, u64::from(i)).unwrap();
     }
-    assert_eq!(tags.add(39, 0, 99), Err(AddError::TooManyMasks));
+    let other = 2 * MASKS;
+    assert_eq!(tags.add(other, 0, 99), Err(AddError::TooManyMasks));
     // The mask of a tag that is used twice stays until both are gone.
     assert_eq!(tags.delete(5), Some(5));
-    assert_eq!(tags.add(39, 0, 99), Err(AddError::TooManyMasks));
-    assert_eq!(tags.delete(21), Some(21));
-    assert_eq!(tags.add(39, 0, 99), Ok(()));
+    assert_eq!(tags.add(other, 0, 99), Err(AddError::TooManyMasks));
+    assert_eq!(tags.delete(5 + MASKS), Some(5 + MASKS));
+    assert_eq!(tags.add(other, 0, 99), Ok(()));
     assert_eq!(tags.add(5, 0, 5), Err(AddError::TooManyMasks));
-    assert_eq!(tags.len(), 31);
+    assert_eq!(tags.len(), 2 * MASKS - 1);
+}
+
+/// Tags of each mask are found, the oldest first, whatever place their mask has.
+#[test]
+fn each_of_many_masks_is_found() {
+    let mut tags = matcher(64, 16);
+    let mut naive = Naive::new(64, true);
+    for i in 0..64u32 {
+        let mask = 1u64 << (i * 37 % 64);
+        assert_eq!(tags.add(i, 0, mask), Ok(()));
+        assert_eq!(naive.add(i, 0, mask), Ok(()));
+    }
+    for i in 0..64 {
+        // All bits but one: only the tag whose mask looks at that bit takes it.
+        let tag = !(1u64 << i);
+        let taken = tags.find(tag).and_then(|index| tags.take(index));
+        assert_eq!(taken, naive.take(tag));
+        assert!(taken.is_some());
+        assert_eq!(tags.find(tag), None);
+    }
+    assert!(tags.is_empty());
 }
 
 #[test]

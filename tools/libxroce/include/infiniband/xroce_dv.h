@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Features of an xroce device beyond the verbs: receive QPs by number, the interface
- * that XRC had in OFED 1.3. Link with -lxroce; see xroce_dv_create_xrc_rcv_qp(3).
+ * that XRC had in OFED 1.3; what verbs do not tell of tag matching. Link with -lxroce; see
+ * xroce_dv_create_xrc_rcv_qp(3), xroce_dv_query_tm_masks(3).
  */
 #ifndef INFINIBAND_XROCE_DV_H
 #define INFINIBAND_XROCE_DV_H
@@ -16,6 +17,12 @@ extern "C" {
 
 /* Is DEVICE one that the functions below work on? */
 bool xroce_dv_is_supported(struct ibv_device *device);
+
+/*
+ * How many distinct masks the tags of SRQ may have at a time, by *MAX_MASKS. 0, or the
+ * value of errno: EINVAL if it matches no tags.
+ */
+int xroce_dv_query_tm_masks(struct ibv_srq *srq, uint32_t *max_masks);
 
 /* Flags of xroce_dv_create_xrc_rcv_qp_ex(). */
 enum xroce_dv_xrc_rcv_qp_flags {

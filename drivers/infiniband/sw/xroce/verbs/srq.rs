@@ -196,7 +196,7 @@ fn user_tags(
         ops: made.ops,
         freed: made.freed,
         max_sge: limits::MAX_TM_SGE,
-        reserved: 0,
+        max_masks: roce::tm::MAX_MASKS as u32,
     })?;
     Ok((made.tm, made.mappings))
 }
