@@ -32,12 +32,6 @@ use pin_init::{
     MaybeZeroable,
     Zeroable, //
 };
-use zerocopy_derive::{
-    FromBytes,
-    Immutable,
-    IntoBytes,
-    KnownLayout, //
-};
 
 // SAFETY: A bit field unit is an array of integers, for which zero bytes are a value, whenever its
 // storage is. The same statement is made by the `bindings` crate for its own copy of the type.

@@ -12,7 +12,6 @@
 #include <rdma/rdma_netlink.h>
 #include <rdma/uverbs_ioctl.h>
 #include <rdma/uverbs_types.h>
-#include <rdma/xroce-abi.h>
 
 #include "../helpers/helpers.h"
 #include "../helpers/ib.h"

@@ -30,8 +30,6 @@ const __LOG_PREFIX: &[u8] = b"xroce\0";
 
 mod bindings;
 
-pub mod abi;
-
 mod services;
 mod verbs;
 

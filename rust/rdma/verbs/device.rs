@@ -450,11 +450,12 @@ impl<P: Provider> UnregisteredDevice<P> {
         // SAFETY: Not registered, so nobody reads the table yet. It is copied.
         unsafe { bindings::ib_set_device_ops(ib.as_ptr(), &Ops::<P>::TABLE) };
         if P::HAS_CREATE_RCV_QP {
-            // SAFETY: Ours alone, and at its place for as long as the device exists; the table of
-            // functions is static.
+            // SAFETY: Ours alone, and at its place for as long as the device exists; the methods
+            // and the table of functions are static.
             unsafe {
                 let uverbs = Opaque::cast_into(&raw const (*this).extension.uverbs);
-                bindings::xrdma_uverbs_init(uverbs, &Ops::<P>::RCV_QP);
+                let methods = (&raw const bindings::xrdma_driver_methods).cast();
+                bindings::xrdma_uverbs_init(uverbs, methods, &Ops::<P>::RCV_QP);
                 (*ib.as_ptr()).driver_def = (&raw const (*uverbs).defs).cast();
             }
         }

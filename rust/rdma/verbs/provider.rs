@@ -153,6 +153,13 @@ pub trait Provider: Sized + Send + Sync + 'static {
     const DRIVER_ID: u32;
     /// Version of the driver's user ABI, as sysfs `abi_version` shows it.
     const UVERBS_ABI_VERSION: u32;
+    /// `mmap` offsets below this are chosen by [`UContext::map_ring`]. Those from it on are the
+    /// driver's to choose ([`UContext::map_ring_at`]). In bytes, a multiple of the page size, and
+    /// at most 2^32 - 1 pages: ib_core has no more.
+    const FIXED_MMAP_BASE: u64;
+    /// A flag of the driver's ABI. Events for [`FileEvents`] have it in their type, besides the
+    /// type of the event. libibverbs passes a type that it does not know to the program as it is.
+    const RCV_QP_EVENT: u32 = 0;
     /// Names of the counters that [`Provider::hw_stats`] fills, in order.
     const COUNTERS: &'static [CounterDesc] = &[];
 
@@ -444,7 +451,11 @@ pub trait Provider: Sized + Send + Sync + 'static {
 
     /// Makes an XRC target that is known by its number, brings it to the state that `attr` is for,
     /// and registers a process for it: the number, and the registration, whose events go to
-    /// `events`. `end` says when the target ends. A provider that has this method has the four that follow as well.
+    /// `events`. `end` says when the target ends.
+    ///
+    /// A provider that has this method has the four other methods on receive queue pairs as well.
+    /// It defines the methods of uverbs that call them (`xrdma_driver_methods` of
+    /// `verbs/uverbs.h`).
     fn create_rcv_qp(
         _xrcd: &Xrcd<Self>,
         _events: FileEvents,

@@ -12,8 +12,8 @@
 /**
  * struct xrdma_rcv_qp_ops - what the methods of receive QPs by number call
  * @create: makes a target in @xrcd, brings it to RTR and registers @uobj for
- *	it: sets @uobj->object. Its flags are enum xroce_rcv_qp_flags, which were
- *	checked.
+ *	it: sets @uobj->object. @persistent: the target ends with its domain, not
+ *	with its last registration.
  * @reg: registers @uobj for a target: sets @uobj->object.
  * @unreg: ends the registration that @object is.
  * @modify: changes a target.
@@ -25,7 +25,7 @@
  */
 struct xrdma_rcv_qp_ops {
 	int (*create)(struct ib_xrcd *xrcd, struct ib_uobject *uobj,
-		      struct ib_qp_attr *attr, u32 mask, u32 flags,
+		      struct ib_qp_attr *attr, u32 mask, bool persistent,
 		      struct ib_udata *udata, u32 *qpn);
 	int (*reg)(struct ib_xrcd *xrcd, struct ib_uobject *uobj, u32 qpn);
 	void (*unreg)(void *object);
@@ -43,12 +43,21 @@ struct xrdma_rcv_qp_ops {
  * @rcv_qp: their implementation.
  */
 struct xrdma_uverbs {
-	struct uapi_definition defs[3];
+	struct uapi_definition defs[2];
 	const struct xrdma_rcv_qp_ops *rcv_qp;
 };
 
+/*
+ * The methods and their attributes, which belong to the driver's ABI. A driver
+ * that has receive QPs by number defines this in C; safe Rust cannot hand in a
+ * static of C. An empty entry ends it.
+ */
+extern const struct uapi_definition xrdma_driver_methods[];
+
 void xrdma_uverbs_init(struct xrdma_uverbs *uverbs,
+		       const struct uapi_definition *methods,
 		       const struct xrdma_rcv_qp_ops *rcv_qp);
+const struct xrdma_rcv_qp_ops *xrdma_rcv_qp_ops(const struct ib_device *dev);
 void xrdma_uverbs_notify(struct ib_uverbs_file *ufile, struct ib_device *dev,
 			 u32 type, u32 element);
 

@@ -47,7 +47,7 @@ impl<P: Provider> Ops<P> {
         make: impl FnOnce(&OwnedFileEvents) -> Result<P::RcvQp>,
     ) -> Result {
         // SAFETY: By contract; `unregister_rcv_qp` or an error drops it.
-        let events = unsafe { OwnedFileEvents::new(uobject)? };
+        let events = unsafe { OwnedFileEvents::new(uobject, P::RCV_QP_EVENT)? };
         let registration = Registration::<P> {
             _data: make(&events)?,
             _events: events,
@@ -67,7 +67,7 @@ impl<P: Provider> Ops<P> {
         uobject: *mut bindings::ib_uobject,
         attr: *mut bindings::ib_qp_attr,
         mask: u32,
-        flags: u32,
+        persistent: bool,
         udata: *mut bindings::ib_udata,
         qpn: *mut u32,
     ) -> c_int {
@@ -77,7 +77,11 @@ impl<P: Provider> Ops<P> {
             // SAFETY: By contract.
             let mut attr =
                 unsafe { RcvQpAttr::from_raw(xrcd.device().as_raw(), attr, mask, udata) };
-            let end = RcvQpEnd::from_flags(flags);
+            let end = if persistent {
+                RcvQpEnd::Domain
+            } else {
+                RcvQpEnd::LastRegistration
+            };
             // SAFETY: By contract.
             unsafe {
                 Self::place_registration(uobject, |events| {

@@ -60,6 +60,8 @@ struct Cell {
     file: *mut bindings::ib_uverbs_file,
     device: *mut bindings::ib_device,
     handle: u32,
+    /// [`Provider::RCV_QP_EVENT`](crate::provider::Provider::RCV_QP_EVENT).
+    flag: u32,
     #[pin]
     gate: Gate,
     /// Number of the queue pair that the pending events are of.
@@ -92,7 +94,7 @@ impl WorkItem for Cell {
         let qp_num = this.qp_num.load(ordering::Relaxed);
         for event in ORDER {
             if pending & (1 << event as u32) != 0 {
-                let kind = event as u32 | bindings::XROCE_EVENT_RCV_QP;
+                let kind = event as u32 | this.flag;
                 // SAFETY: Inside the gate the file and its device exist (invariant of `FileEvents`);
                 // a work item runs in process context.
                 unsafe { bindings::xrdma_uverbs_notify(this.file, this.device, kind, qp_num) };
@@ -149,13 +151,13 @@ impl FileEvents {
 pub(crate) struct OwnedFileEvents(FileEvents);
 
 impl OwnedFileEvents {
-    /// Makes them for an object of a file.
+    /// Makes them for an object of a file. `flag` is set in the type of each event.
     ///
     /// # Safety
     ///
     /// `uobject` must be an object that is being made, of the file of a device that exists; the
     /// value must be dropped when that object is destroyed, or before.
-    pub(crate) unsafe fn new(uobject: *const bindings::ib_uobject) -> Result<Self> {
+    pub(crate) unsafe fn new(uobject: *const bindings::ib_uobject, flag: u32) -> Result<Self> {
         // SAFETY: By contract; all this is set before anything is done with the object.
         let (file, device, id) = unsafe {
             (
@@ -168,6 +170,7 @@ impl OwnedFileEvents {
             file,
             device,
             handle: id as u32,
+            flag,
             gate <- Gate::new(),
             qp_num: Atomic::new(0),
             pending: Atomic::new(0),

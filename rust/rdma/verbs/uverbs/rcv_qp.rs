@@ -2,7 +2,8 @@
 
 //! XRC targets that processes know only by their number.
 //!
-//! The C half, `verbs/uverbs.c`, contains the methods and their attributes.
+//! The methods and their attributes belong to the ABI of the driver, which describes them to uverbs
+//! in C (`xrdma_driver_methods`).
 
 use crate::{
     bindings,
@@ -62,17 +63,6 @@ pub enum RcvQpEnd {
     LastRegistration,
     /// With its domain.
     Domain,
-}
-
-impl RcvQpEnd {
-    /// From bits of `enum xroce_rcv_qp_flags`.
-    pub(crate) fn from_flags(flags: u32) -> Self {
-        if flags & bindings::xroce_rcv_qp_flags_XROCE_RCV_QP_PERSISTENT != 0 {
-            RcvQpEnd::Domain
-        } else {
-            RcvQpEnd::LastRegistration
-        }
-    }
 }
 
 /// What the object of a registration refers to. The order of the fields is the order of their end.

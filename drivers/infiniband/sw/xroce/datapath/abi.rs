@@ -7,12 +7,14 @@
 //! follow from bindgen's translation of `include/uapi/rdma/xroce-abi.h`, and what other code relies
 //! on is asserted below.
 
+mod header;
+
 use crate::limits;
 use core::mem::{
     offset_of,
     size_of, //
 };
-pub use rdma::abi::*;
+pub use header::*;
 use roce::event::Arm;
 use roce::status::WcStatus;
 

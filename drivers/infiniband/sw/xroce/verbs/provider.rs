@@ -122,6 +122,8 @@ pub(crate) struct Xroce;
 impl Provider for Xroce {
     const DRIVER_ID: u32 = abi::XROCE_DRIVER_ID;
     const UVERBS_ABI_VERSION: u32 = abi::XROCE_UVERBS_ABI_VERSION;
+    const FIXED_MMAP_BASE: u64 = abi::XROCE_DM_MMAP_BASE;
+    const RCV_QP_EVENT: u32 = abi::XROCE_EVENT_RCV_QP;
     const COUNTERS: &'static [CounterDesc] = counters::DESCRIPTIONS;
 
     type Data = DeviceData;
