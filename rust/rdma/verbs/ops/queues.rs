@@ -158,6 +158,53 @@ impl<P: Provider> Ops<P> {
         0
     }
 
+    /// What a create call asks for. `EOPNOTSUPP` for a type that the verbs here do not have.
+    ///
+    /// # Safety
+    ///
+    /// `attr` must be that of a create call, for whose time the references are used.
+    unsafe fn srq_init_attr<'a>(
+        pd: &'a Pd<P>,
+        attr: &bindings::ib_srq_init_attr,
+    ) -> Result<SrqInitAttr<'a, P>> {
+        let srq_type = SrqType::from_raw(attr.srq_type)?;
+        let cq = match srq_type {
+            SrqType::Basic => None,
+            SrqType::Xrc | SrqType::TagMatching => {
+                // SAFETY: Checked for null; ib_core counts a reference on it for the SRQ.
+                (!attr.ext.cq.is_null()).then(|| unsafe { Cq::<P>::from_raw(attr.ext.cq) })
+            }
+        };
+        let xrcd = match srq_type {
+            SrqType::Xrc => {
+                // SAFETY: The member of the union that goes with the type.
+                let xrcd = unsafe { attr.ext.__bindgen_anon_1.xrc.as_ref() }.xrcd;
+                // SAFETY: Checked for null; ib_core counts a reference on it for the SRQ.
+                (!xrcd.is_null()).then(|| unsafe { Xrcd::<P>::from_raw(xrcd) })
+            }
+            SrqType::Basic | SrqType::TagMatching => None,
+        };
+        let max_num_tags = match srq_type {
+            SrqType::TagMatching => {
+                // SAFETY: The member of the union that goes with the type.
+                unsafe { attr.ext.__bindgen_anon_1.tag_matching.as_ref() }.max_num_tags
+            }
+            SrqType::Basic | SrqType::Xrc => 0,
+        };
+        Ok(SrqInitAttr {
+            srq_type,
+            attr: SrqAttr {
+                max_wr: attr.attr.max_wr,
+                max_sge: attr.attr.max_sge,
+                limit: attr.attr.srq_limit,
+            },
+            pd,
+            cq,
+            xrcd,
+            max_num_tags,
+        })
+    }
+
     /// # Safety
     ///
     /// See the parent module. `attr` is lent.
@@ -169,44 +216,10 @@ impl<P: Provider> Ops<P> {
         from_result(|| {
             // SAFETY: Lent by the caller.
             let attr = unsafe { &mut *attr };
-            let srq_type = SrqType::from_raw(attr.srq_type)?;
             // SAFETY: Set before the call and kept during it.
             let pd = unsafe { Pd::<P>::from_raw((*srq).pd) };
-            let cq = match srq_type {
-                SrqType::Basic => None,
-                SrqType::Xrc | SrqType::TagMatching => {
-                    // SAFETY: Checked for null; ib_core counts a reference on it for the SRQ.
-                    (!attr.ext.cq.is_null()).then(|| unsafe { Cq::<P>::from_raw(attr.ext.cq) })
-                }
-            };
-            let xrcd = match srq_type {
-                SrqType::Xrc => {
-                    // SAFETY: The member of the union that goes with the type.
-                    let xrcd = unsafe { attr.ext.__bindgen_anon_1.xrc.as_ref() }.xrcd;
-                    // SAFETY: Checked for null; ib_core counts a reference on it for the SRQ.
-                    (!xrcd.is_null()).then(|| unsafe { Xrcd::<P>::from_raw(xrcd) })
-                }
-                SrqType::Basic | SrqType::TagMatching => None,
-            };
-            let max_num_tags = match srq_type {
-                SrqType::TagMatching => {
-                    // SAFETY: The member of the union that goes with the type.
-                    unsafe { attr.ext.__bindgen_anon_1.tag_matching.as_ref() }.max_num_tags
-                }
-                SrqType::Basic | SrqType::Xrc => 0,
-            };
-            let mut init = SrqInitAttr {
-                srq_type,
-                attr: SrqAttr {
-                    max_wr: attr.attr.max_wr,
-                    max_sge: attr.attr.max_sge,
-                    limit: attr.attr.srq_limit,
-                },
-                pd,
-                cq,
-                xrcd,
-                max_num_tags,
-            };
+            // SAFETY: Of the create call that runs.
+            let mut init = unsafe { Self::srq_init_attr(pd, attr)? };
             // SAFETY: Null or of the command that runs.
             let mut udata = unsafe { Udata::from_raw(udata) };
             let user = udata.is_some();
@@ -224,7 +237,7 @@ impl<P: Provider> Ops<P> {
             attr.attr.srq_limit = init.attr.limit;
             // SAFETY: The object being created; `xrc` is the member that XRC SRQs use.
             unsafe {
-                if srq_type == SrqType::Xrc {
+                if init.srq_type == SrqType::Xrc {
                     (*srq).ext.__bindgen_anon_1.xrc.as_mut().srq_num = created.srq_num;
                 }
                 Srq::<P>::place(srq, handle.clone(), user, created.data);

@@ -142,6 +142,73 @@ pub struct Relations {
     pub events: Events,
 }
 
+/// The two directions of a queue pair.
+struct Sides {
+    send: SendSide,
+    recv: RecvSide,
+    /// Requests of the device itself, which a QP with a tag-matching SRQ has.
+    device_sends: Option<Arc<rendezvous::Queue>>,
+}
+
+impl Sides {
+    fn new(
+        id: &Identity<'_>,
+        send: SendQueue,
+        recv: RecvQueue,
+        srq: Option<&Ref<WireSrq>>,
+    ) -> Result<Self> {
+        let resources = match id.kind {
+            QpKind::Rc | QpKind::XrcTgt => u32::from(limits::MAX_RD_ATOMIC),
+            _ => 0,
+        };
+        let device_sends = match srq {
+            Some(srq) if srq.tm.is_some() => Some(rendezvous::new_queue()?),
+            _ => None,
+        };
+        Ok(Sides {
+            send: SendSide::new(
+                send,
+                id.cap.max_send_wr,
+                id.cap.max_send_sge,
+                id.cap.max_inline_data,
+                device_sends.clone(),
+            )?,
+            recv: RecvSide::new(recv, id.cap.max_recv_sge, resources)?,
+            device_sends,
+        })
+    }
+}
+
+/// What runs the directions of a queue pair later, and the process that pays for it.
+struct Later {
+    process: Arc<Process>,
+    sender: Sender,
+    timer: Timer,
+    pace: Timer,
+    send_work: Work,
+    recv_work: Work,
+}
+
+impl Later {
+    fn new(id: &Identity<'_>) -> Result<Self> {
+        let cookie = u64::from(id.qpn.get());
+        let timer = Timer::new(cookie, WireQp::on_send_work)?;
+        let pace = Timer::new(cookie, WireQp::on_recv_work)?;
+        let process = match id.user || id.kind == QpKind::XrcTgt {
+            true => Process::current()?,
+            false => Process::kernel()?,
+        };
+        Ok(Later {
+            sender: sender(id, &process)?,
+            timer,
+            pace,
+            send_work: Work::new(cookie, WireQp::on_send_work, process.clone())?,
+            recv_work: Work::new(cookie, WireQp::on_recv_work, process.clone())?,
+            process,
+        })
+    }
+}
+
 impl WireQp {
     /// Makes a queue pair in the reset state. Process context.
     ///
@@ -154,32 +221,8 @@ impl WireQp {
         relations: Relations,
         charge: Charge,
     ) -> Result<Ref<Self>> {
-        let cookie = u64::from(id.qpn.get());
-        let resources = match id.kind {
-            QpKind::Rc | QpKind::XrcTgt => u32::from(limits::MAX_RD_ATOMIC),
-            _ => 0,
-        };
-        let device_sends = match &relations.srq {
-            Some(srq) if srq.tm.is_some() => Some(rendezvous::new_queue()?),
-            _ => None,
-        };
-        let send = SendSide::new(
-            queues.send,
-            id.cap.max_send_wr,
-            id.cap.max_send_sge,
-            id.cap.max_inline_data,
-            device_sends.clone(),
-        )?;
-        let recv = RecvSide::new(queues.recv, id.cap.max_recv_sge, resources)?;
-        let timer = Timer::new(cookie, WireQp::on_send_work)?;
-        let pace = Timer::new(cookie, WireQp::on_recv_work)?;
-        let process = match id.user || id.kind == QpKind::XrcTgt {
-            true => Process::current()?,
-            false => Process::kernel()?,
-        };
-        let sender = sender(&id, &process)?;
-        let send_work = Work::new(cookie, WireQp::on_send_work, process.clone())?;
-        let recv_work = Work::new(cookie, WireQp::on_recv_work, process.clone())?;
+        let sides = Sides::new(&id, queues.send, queues.recv, relations.srq.as_ref())?;
+        let later = Later::new(&id)?;
         let attr = QpAttr {
             cap: id.cap,
             ..QpAttr::default()
@@ -205,19 +248,19 @@ impl WireQp {
                 retired: Atomic::new(0),
                 send_connection: Connection::new(),
                 recv_connection: Connection::new(),
-                send: Owner::new(send),
-                recv: Owner::new(recv),
-                requests <- Backlog::new(BACKLOG, BACKLOG_BYTES, process.clone()),
-                responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, process),
-                timer,
-                pace,
-                sender,
-                send_work,
-                recv_work,
+                send: Owner::new(sides.send),
+                recv: Owner::new(sides.recv),
+                requests <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process.clone()),
+                responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process),
+                timer: later.timer,
+                pace: later.pace,
+                sender: later.sender,
+                send_work: later.send_work,
+                recv_work: later.recv_work,
                 send_cq: relations.send_cq,
                 recv_cq: relations.recv_cq,
                 srq: relations.srq,
-                device_sends,
+                device_sends: sides.device_sends,
                 kernel_sends: queues.kernel_sends,
                 kernel_recvs: queues.kernel_recvs,
                 rings: queues.rings,

@@ -4,14 +4,16 @@
 //! completes requests.
 //!
 //! `send/io.rs` fetches work requests, `send/data.rs` finds their data, `send/env.rs` does what the
-//! requester asks of the kernel.
+//! requester asks of the kernel, `send/outgoing.rs` hands packets over.
 
 mod data;
 mod env;
 mod io;
+mod outgoing;
 
 pub(crate) use self::env::{complete, SendEnv};
 pub(crate) use self::io::{Failure, Fetched, SendIo, SendQueue, SendWqe};
+use self::outgoing::Outgoing;
 use super::engine::{content_from, take_packets, Budget, BACKLOG_BURSTS};
 use super::request::{filled, SendOp};
 use super::ring::CorruptRing;
@@ -33,11 +35,6 @@ const MAX_UNDER_WAY: u32 = 128;
 /// The most packets in flight, unless the configuration says otherwise: the softnet queue that they
 /// pass on a virtual link holds 1000, for all connections together.
 const MAX_WINDOW_PACKETS: u32 = 384;
-
-/// Packets that are handed to the stack at a time. On a virtual link, what a process hands over is
-/// received by its peer in the same breath; with larger bursts that takes longer than softirqs may,
-/// and the rest waits for a thread that has to compete for the CPU.
-const BURST: usize = 16;
 
 /// Work requests that one run flushes at most.
 const FLUSH_BURST: u32 = 128;
@@ -210,33 +207,24 @@ impl SendSide {
         ) else {
             return;
         };
-        let mut batch = TxBatch::new();
-        batch.push(skb);
         qp.device.count(Counter::CnpSent, 1);
-        qp.device.count(Counter::SentPackets, 1);
-        let dropped = batch.flush();
-        if dropped > 0 {
-            qp.device.count(Counter::SendError, u64::from(dropped));
-        }
+        let mut outgoing = Outgoing::new();
+        outgoing.push(skb, 0);
+        outgoing.finish(qp);
     }
 
     /// Builds and sends packets until the requester has none, or the budget is spent.
     fn transmit(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> Run {
-        let mut batch = TxBatch::new();
-        let mut dropped = 0u32;
-        let mut packets = 0u64;
-        let mut bytes = 0u64;
-        let mut again = Run::Idle;
+        let mut outgoing = Outgoing::new();
         let mut route = None;
-        loop {
+        let again = loop {
             // Whoever resets or destroys the queue pair waits for this run.
             if qp.state() == QpState::Reset {
-                again = Run::Again;
-                break;
+                break Run::Again;
             }
             let filled = fill(&mut self.requester, &mut self.io, qp);
             if filled == Filled::Corrupt {
-                break;
+                break Run::Idle;
             }
             let mut env = SendEnv {
                 qp,
@@ -246,12 +234,11 @@ impl SendSide {
             budget.spend_requests(self.io.take_executed());
             let Some(transmit) = transmit else {
                 if idle(filled, &self.requester, &mut self.io) {
-                    break;
+                    break Run::Idle;
                 }
                 if budget.is_empty() {
                     self.io.blocked();
-                    again = Run::Again;
-                    break;
+                    break Run::Again;
                 }
                 continue;
             };
@@ -265,14 +252,7 @@ impl SendSide {
                 None => Err(BuildError::NoMemory),
             };
             match built {
-                Ok(skb) => {
-                    packets = packets.wrapping_add(1);
-                    bytes = bytes.wrapping_add(u64::from(len));
-                    batch.push(skb);
-                    if batch.len() >= BURST {
-                        dropped = dropped.wrapping_add(batch.flush());
-                    }
-                }
+                Ok(skb) => outgoing.push(skb, len),
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
                 Err(BuildError::Fault) => {
                     let slot = transmit.payload.map_or(0, |p| p.slot);
@@ -289,18 +269,10 @@ impl SendSide {
             budget.spend(len);
             if budget.is_empty() || work::has_waited() {
                 self.io.blocked();
-                again = Run::Again;
-                break;
+                break Run::Again;
             }
-        }
-        if packets > 0 {
-            qp.device.count(Counter::SentPackets, packets);
-            qp.device.count(Counter::SentBytes, bytes);
-            dropped = dropped.wrapping_add(batch.flush());
-            if dropped > 0 {
-                qp.device.count(Counter::SendError, u64::from(dropped));
-            }
-        }
+        };
+        outgoing.finish(qp);
         again
     }
 

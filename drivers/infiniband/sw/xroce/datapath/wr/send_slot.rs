@@ -23,6 +23,7 @@ use crate::qp::request::{
     MAX_SGE, //
 };
 use crate::qp::QpKind;
+use abi::send_slot as at;
 
 /// Bytes of the largest send slot.
 pub(crate) const MAX_SEND_SLOT: usize = abi::SEND_SLOT_HDR + MAX_SGE * abi::SGE_SIZE + 16;
@@ -33,10 +34,10 @@ pub(crate) const SEND_SLOT_FIRST: usize = abi::SEND_SLOT_ALIGN as usize;
 /// Bytes of a send slot that matter, judged by its first [`SEND_SLOT_FIRST`] bytes. Never more than
 /// [`MAX_SEND_SLOT`]; inline data are not among them.
 pub(crate) fn send_slot_len(slot: &[u8], max_sge: usize) -> usize {
-    if u8_at(slot, abi::send_slot::FLAGS) & abi::SEND_INLINE != 0 {
+    if u8_at(slot, at::FLAGS) & abi::SEND_INLINE != 0 {
         return SEND_SLOT_FIRST;
     }
-    let count = usize::from(u16_at(slot, abi::send_slot::COUNT)).min(max_sge.min(MAX_SGE));
+    let count = usize::from(u16_at(slot, at::COUNT)).min(max_sge.min(MAX_SGE));
     abi::SEND_SLOT_HDR
         .wrapping_add(count.wrapping_mul(abi::SGE_SIZE))
         .max(SEND_SLOT_FIRST)
@@ -85,8 +86,6 @@ pub(crate) fn decode_send(
     head: &mut SendHead,
     list: &mut [Sge],
 ) -> Result<(), WcStatus> {
-    use abi::send_slot as at;
-
     let flags = u8_at(slot, at::FLAGS);
     *head = SendHead {
         wr_id: u64_at(slot, at::WR_ID),
@@ -101,30 +100,13 @@ pub(crate) fn decode_send(
         return Err(WcStatus::LocQpOpErr);
     }
     if kind.is_datagram() {
-        head.ud = UdPart {
-            ah: u32_at(slot, at::AH),
-            remote_qpn: Qpn::new(u32_at(slot, at::REMOTE_QPN)),
-            remote_qkey: u32_at(slot, at::REMOTE_QKEY),
-        };
+        head.ud = ud_part(slot);
     } else {
-        head.rdma = RdmaPart {
-            remote_addr: u64_at(slot, at::REMOTE_ADDR),
-            rkey: Key::new(u32_at(slot, at::RKEY)),
-            srqn: u32_at(slot, at::SRQN),
-            compare_add: u64_at(slot, at::COMPARE_ADD),
-            swap: u64_at(slot, at::SWAP),
-        };
+        head.rdma = rdma_part(slot);
     }
     match head.op {
         SendOp::BindMw => {
-            head.rdma = RdmaPart::from_bind(&BindPart {
-                addr: u64_at(slot, at::BIND_ADDR),
-                length: u64_at(slot, at::BIND_LENGTH),
-                mr_lkey: Key::new(u32_at(slot, at::BIND_MR_LKEY)),
-                mw_rkey: Key::new(u32_at(slot, at::BIND_MW_RKEY)),
-                access: u32_at(slot, at::BIND_ACCESS),
-                new_rkey: Key::new(u32_at(slot, at::BIND_NEW_RKEY)),
-            });
+            head.rdma = RdmaPart::from_bind(&bind_part(slot));
             return no_data(slot);
         }
         SendOp::LocalInv => return no_data(slot),
@@ -134,10 +116,7 @@ pub(crate) fn decode_send(
         return Err(WcStatus::LocQpOpErr);
     }
     if head.op == SendOp::Flush {
-        head.rdma.set_flush(FlushPart {
-            placement: u8_at(slot, at::FLUSH_TYPE),
-            level: u8_at(slot, at::FLUSH_LEVEL),
-        });
+        head.rdma.set_flush(flush_part(slot));
         head.length = u32_at(slot, at::FLUSH_LENGTH);
         return no_data(slot);
     }
@@ -150,10 +129,48 @@ pub(crate) fn decode_send(
     check_length(head)
 }
 
+// The parts of a slot that differ from opcode to opcode; unchecked.
+
+fn ud_part(slot: &[u8]) -> UdPart {
+    UdPart {
+        ah: u32_at(slot, at::AH),
+        remote_qpn: Qpn::new(u32_at(slot, at::REMOTE_QPN)),
+        remote_qkey: u32_at(slot, at::REMOTE_QKEY),
+    }
+}
+
+fn rdma_part(slot: &[u8]) -> RdmaPart {
+    RdmaPart {
+        remote_addr: u64_at(slot, at::REMOTE_ADDR),
+        rkey: Key::new(u32_at(slot, at::RKEY)),
+        srqn: u32_at(slot, at::SRQN),
+        compare_add: u64_at(slot, at::COMPARE_ADD),
+        swap: u64_at(slot, at::SWAP),
+    }
+}
+
+fn bind_part(slot: &[u8]) -> BindPart {
+    BindPart {
+        addr: u64_at(slot, at::BIND_ADDR),
+        length: u64_at(slot, at::BIND_LENGTH),
+        mr_lkey: Key::new(u32_at(slot, at::BIND_MR_LKEY)),
+        mw_rkey: Key::new(u32_at(slot, at::BIND_MW_RKEY)),
+        access: u32_at(slot, at::BIND_ACCESS),
+        new_rkey: Key::new(u32_at(slot, at::BIND_NEW_RKEY)),
+    }
+}
+
+fn flush_part(slot: &[u8]) -> FlushPart {
+    FlushPart {
+        placement: u8_at(slot, at::FLUSH_TYPE),
+        level: u8_at(slot, at::FLUSH_LEVEL),
+    }
+}
+
 /// Requests that carry nothing have neither list nor inline data.
 fn no_data(slot: &[u8]) -> Result<(), WcStatus> {
-    let inline = u8_at(slot, abi::send_slot::FLAGS) & abi::SEND_INLINE != 0;
-    if inline || u16_at(slot, abi::send_slot::COUNT) != 0 {
+    let inline = u8_at(slot, at::FLAGS) & abi::SEND_INLINE != 0;
+    if inline || u16_at(slot, at::COUNT) != 0 {
         return Err(WcStatus::LocQpOpErr);
     }
     Ok(())
