@@ -13,6 +13,9 @@
 //! No lock is held while a handler runs. A handler may post to or poll any queue, and events that
 //! result from this may nest.
 
+pub(crate) mod waiting;
+
+use self::waiting::WaitingEvents;
 use crate::{
     bindings,
     vector::{
@@ -40,7 +43,6 @@ use kernel::{
         Completion, //
     },
     workqueue::{
-        Queue,
         Work,
         WorkItem, //
     },
@@ -297,7 +299,7 @@ pub enum QpEvent {
     LastWqeReached = bindings::ib_event_type_IB_EVENT_QP_LAST_WQE_REACHED,
 }
 
-/// Every event, to find the bits of [`QpCell::pending`] again.
+/// Every event, in the order in which a kernel user gets those that have waited together.
 const QP_EVENTS: [QpEvent; 6] = [
     QpEvent::Fatal,
     QpEvent::RequestError,
@@ -312,8 +314,7 @@ struct QpCell {
     #[pin]
     cell: Cell<bindings::ib_qp>,
     listener: Listener,
-    /// Bit `n`: event `n` of `enum ib_event_type` waits for the work item.
-    pending: Atomic<i32>,
+    waiting: WaitingEvents,
     #[pin]
     work: Work<QpCell>,
 }
@@ -326,11 +327,8 @@ impl WorkItem for QpCell {
     type Pointer = Arc<QpCell>;
 
     fn run(this: Arc<QpCell>) {
-        let pending = this.pending.xchg(0, ordering::Full);
-        for event in QP_EVENTS {
-            if pending & (1 << event as u32) != 0 {
-                let _ = this.deliver(event);
-            }
+        for event in this.waiting.take(QP_EVENTS) {
+            let _ = this.deliver(event);
         }
     }
 }
@@ -396,7 +394,7 @@ impl QpHandle {
         let init = pin_init!(QpCell {
             cell <- Cell::new(qp),
             listener,
-            pending: Atomic::new(0),
+            waiting: WaitingEvents::new(),
             work <- new_work!("QpCell::work"),
         });
         // INVARIANT: By contract.
@@ -431,19 +429,7 @@ impl QpHandle {
         let Some(_inside) = self.0.cell.gate.enter() else {
             return false;
         };
-        let bit = 1i32 << kind as u32;
-        let mut pending = self.0.pending.load(ordering::Relaxed);
-        while let Err(now) = self
-            .0
-            .pending
-            .cmpxchg(pending, pending | bit, ordering::Full)
-        {
-            pending = now;
-        }
-        // SAFETY: The kernel makes this work queue at boot and keeps it.
-        let queue = unsafe { Queue::from_raw(kernel::bindings::system_dfl_wq) };
-        // An item that is queued already takes the new bit along.
-        let _ = queue.enqueue(self.0.clone());
+        self.0.waiting.add(kind, self.0.clone());
         true
     }
 

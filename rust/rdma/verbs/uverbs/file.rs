@@ -12,6 +12,7 @@
 use crate::{
     bindings,
     events::{
+        waiting::WaitingEvents,
         Gate,
         QpEvent, //
     }, //
@@ -29,7 +30,6 @@ use kernel::{
         Arc, //
     },
     workqueue::{
-        Queue,
         Work,
         WorkItem, //
     }, //
@@ -64,10 +64,9 @@ struct Cell {
     flag: u32,
     #[pin]
     gate: Gate,
-    /// Number of the queue pair that the pending events are of.
+    /// Number of the queue pair that the waiting events are of.
     qp_num: Atomic<u32>,
-    /// Bit `n`: event `n` of `enum ib_event_type` waits for the work item.
-    pending: Atomic<i32>,
+    waiting: WaitingEvents,
     #[pin]
     work: Work<Cell>,
 }
@@ -90,15 +89,13 @@ impl WorkItem for Cell {
         let Some(_inside) = this.gate.enter() else {
             return;
         };
-        let pending = this.pending.xchg(0, ordering::Full);
+        let events = this.waiting.take(ORDER);
         let qp_num = this.qp_num.load(ordering::Relaxed);
-        for event in ORDER {
-            if pending & (1 << event as u32) != 0 {
-                let kind = event as u32 | this.flag;
-                // SAFETY: Inside the gate the file and its device exist (invariant of `FileEvents`);
-                // a work item runs in process context.
-                unsafe { bindings::xrdma_uverbs_notify(this.file, this.device, kind, qp_num) };
-            }
+        for event in events {
+            let kind = event as u32 | this.flag;
+            // SAFETY: Inside the gate the file and its device exist (invariant of `FileEvents`);
+            // a work item runs in process context.
+            unsafe { bindings::xrdma_uverbs_notify(this.file, this.device, kind, qp_num) };
         }
     }
 }
@@ -120,19 +117,7 @@ impl FileEvents {
             return false;
         };
         self.0.qp_num.store(qp_num, ordering::Relaxed);
-        let bit = 1i32 << kind as u32;
-        let mut pending = self.0.pending.load(ordering::Relaxed);
-        while let Err(now) = self
-            .0
-            .pending
-            .cmpxchg(pending, pending | bit, ordering::Full)
-        {
-            pending = now;
-        }
-        // SAFETY: The kernel makes this work queue at boot and keeps it.
-        let queue = unsafe { Queue::from_raw(kernel::bindings::system_dfl_wq) };
-        // An item that is queued already takes the new bit along.
-        let _ = queue.enqueue(self.0.clone());
+        self.0.waiting.add(kind, self.0.clone());
         true
     }
 
@@ -173,7 +158,7 @@ impl OwnedFileEvents {
             flag,
             gate <- Gate::new(),
             qp_num: Atomic::new(0),
-            pending: Atomic::new(0),
+            waiting: WaitingEvents::new(),
             work <- new_work!("FileEvents::work"),
         });
         let cell = Arc::pin_init(init, GFP_KERNEL_ACCOUNT)?;
