@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The numbers by which packets name queues: 24 bits, as headers have for them (IBTA 9.2).
+//! The numbers by which packets name queues. They have 24 bits, as in the headers (IBTA 9.2).
 
 use core::fmt;
 

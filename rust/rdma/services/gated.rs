@@ -4,7 +4,7 @@
 //!
 //! When the invalidation of a key completes, the key must not be in use any more, because a kernel
 //! user frees the pages then. With RCU, readers could finish after that. A lock would have to be
-//! held while data are copied; if both ends of a copy are such keys, two locks.
+//! held while data are copied, and two locks if both ends of a copy are such keys.
 
 use core::{
     cell::UnsafeCell,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whose queue pairs are whose: what is bounded for each process and not for each queue.
+//! The processes that have queue pairs: limits that apply to a process, not to one of its queues.
 
 use core::ptr::NonNull;
 use kernel::{
@@ -15,11 +15,11 @@ use crate::{
 
 /// A process that has queue pairs, or all users in the kernel together.
 ///
-/// Packets that wait for its queue pairs ([`Backlog`](crate::net::Backlog)) have a share of the memory
-/// for such packets, and of its work items that run in threads ([`Work`](crate::work::Work)) a few run
-/// at a time: what one process causes keeps no other waiting. One that is connected to it may use its
-/// memory in runs of its own, and be slower for that: they take turns, see [`part`](crate::work::part).
-/// It is told by its address space.
+/// The packets that wait for its queue pairs ([`Backlog`](crate::net::Backlog)) get a share of the
+/// memory for such packets. Only a few of its work items ([`Work`](crate::work::Work)) run in threads
+/// at a time. Thus no process waits for what another one causes. A process that is connected to it
+/// may use its memory in runs of its own, and may be slower because of that: the two take turns, see
+/// [`part`](crate::work::part). A process is identified by its address space.
 ///
 /// # Invariants
 ///

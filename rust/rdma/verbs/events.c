@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Events of queue pairs: whether there is somebody to be told. */
+/* Events of queue pairs: whether they have a recipient. */
 #include <linux/list.h>
 #include <linux/spinlock.h>
 #include <rdma/ib_verbs.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * uverbs: where the driver's own methods find their implementation in Rust, and
- * events for a file. Both need structures that uverbs finds by macros.
+ * uverbs: how the driver's own methods find their implementation in Rust, and
+ * events for a file. container_of() and the walk over a list are macros.
  */
 #include <linux/container_of.h>
 #include <linux/list.h>
@@ -11,7 +11,7 @@
 
 #include "verbs/uverbs.h"
 
-/* The methods are static; the device's own part is where they find Rust. */
+/* The methods are static. The structure of the device leads them to Rust. */
 void xrdma_uverbs_init(struct xrdma_uverbs *uverbs,
 		       const struct uapi_definition *methods,
 		       const struct xrdma_rcv_qp_ops *rcv_qp)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Pages of a process that stay in memory, by whatever means.
+//! Pinned pages of a process. The caller chooses how they are pinned.
 
 use core::{
     ffi::c_void,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the packets that a process sends in a network namespace are charged to. */
+/* The account of a process for the packets that it sends in a network namespace. */
 #include <linux/in.h>
 #include <linux/list.h>
 #include <linux/mutex.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the packets that a process sends are charged to.
+//! The account of a process for the packets that it sends.
 
 use core::ptr::NonNull;
 use kernel::{
@@ -16,12 +16,12 @@ use crate::{
 
 /// A process in the network namespace of a tunnel, which sends packets.
 ///
-/// The memory of its packets that are in the queues of the host (queueing disciplines, net devices) is
-/// limited to 16 MiB, as a socket's is, however many queue pairs it has. What it sends beyond that is
-/// dropped. A process with several groups of queue pairs has as much for each of them: those of another
-/// device are not to suffer from one whose queue stands still.
+/// Its packets in the queues of the host (queueing disciplines, net devices) take at most 16 MiB, as
+/// those of a socket do, however many queue pairs it has. Packets beyond that are dropped. A process
+/// with several groups of queue pairs has as much for each group, so that a device whose queue stands
+/// still does not affect the others.
 ///
-/// That is for fairness. Whoever wants more makes more processes.
+/// This limit is for fairness: a user that wants more can start more processes.
 ///
 /// # Invariants
 ///

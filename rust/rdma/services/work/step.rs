@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long a run waits for memory that is not pinned, and what ends that earlier.
+//! How long a run waits for on-demand memory, and what ends the wait earlier.
 //!
-//! What waits ([`OnDemand`](crate::mem::OnDemand)) is many calls away from what knows why it should
-//! not: so each task has a stack of what it is doing, to which [`unless`], [`step`] and
-//! [`part`] add.
+//! The function that waits ([`OnDemand`](crate::mem::OnDemand)) is many calls away from the functions
+//! that know when a wait has to end. Therefore each task has a stack of the steps that it performs.
+//! [`unless`], [`step`] and [`part`] put entries on this stack.
 
 use core::{
     cell::Cell,
