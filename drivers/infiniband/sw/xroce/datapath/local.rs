@@ -30,21 +30,43 @@ mod transfer;
 mod waiter;
 
 pub(crate) use self::head::Payload;
-pub(crate) use self::transfer::{abandon, abandon_wait};
+pub(crate) use self::transfer::{
+    abandon,
+    abandon_wait, //
+};
 pub(crate) use self::waiter::wake_waiter;
 
 use self::copy::Until;
 use self::data::Data;
 use self::head::Head;
 use self::peer::Held;
-use self::transfer::{leave, Ends, Step, Transfer};
-use self::waiter::{is_sending, kick_receive_of, note, wait_for};
+use self::transfer::{
+    leave,
+    Ends,
+    Step,
+    Transfer, //
+};
+use self::waiter::{
+    is_sending,
+    kick_receive_of,
+    note,
+    wait_for, //
+};
 use crate::prelude::*;
 use crate::qp::engine::Budget;
-use crate::qp::send::{fill, idle, Filled, SendEnv, SendSide};
+use crate::qp::send::{
+    fill,
+    idle,
+    Filled,
+    SendEnv,
+    SendSide, //
+};
 use core::ops::ControlFlow;
 use rdma::work;
-use roce::requester::{LocalError, LocalOk};
+use roce::requester::{
+    LocalError,
+    LocalOk, //
+};
 
 /// How long one run may keep the peer's receive side while it waits for memory, ns; the try that is
 /// under way then is the last. The peer's owner must not wait for the pages of another process. If

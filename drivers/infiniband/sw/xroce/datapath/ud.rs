@@ -6,17 +6,48 @@
 //! network.
 
 use crate::prelude::*;
-use crate::qp::engine::{take_packets, Budget};
-use crate::qp::receive::{Current, RecvIo};
-use crate::qp::request::{filled, SendOp};
-use crate::qp::send::{complete, Failure, Fetched, SendIo, SendWqe};
-use crate::rx::{self, Verified};
-use crate::{access, ah, tx, wr};
+use crate::qp::engine::{
+    take_packets,
+    Budget, //
+};
+use crate::qp::receive::{
+    Current,
+    RecvIo, //
+};
+use crate::qp::request::{
+    filled,
+    SendOp, //
+};
+use crate::qp::send::{
+    complete,
+    Failure,
+    Fetched,
+    SendIo,
+    SendWqe, //
+};
+use crate::rx::{
+    self,
+    Verified, //
+};
+use crate::{
+    access,
+    ah,
+    tx,
+    wr, //
+};
 use rdma::work;
 use roce::psn::Psn;
 use roce::responder::ReceiveError;
-use roce::ud::{effective_qkey, Datagram, UdError, UdMessage};
-use roce::wire::{Content, Packet};
+use roce::ud::{
+    effective_qkey,
+    Datagram,
+    UdError,
+    UdMessage, //
+};
+use roce::wire::{
+    Content,
+    Packet, //
+};
 
 /// Bytes in front of each received datagram: a global routing header, or an IPv4 header in the last
 /// 20 of them.

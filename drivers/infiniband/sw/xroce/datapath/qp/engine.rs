@@ -17,7 +17,10 @@ use super::receive::RecvSide;
 use super::send::SendSide;
 use super::BACKLOG;
 use crate::prelude::*;
-use crate::rx::{Backlog, Verified};
+use crate::rx::{
+    Backlog,
+    Verified, //
+};
 use crate::tables;
 use crate::tx::Av;
 use rdma::work;

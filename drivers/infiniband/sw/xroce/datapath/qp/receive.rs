@@ -9,18 +9,44 @@ mod io;
 
 pub(crate) use self::addressing::remote_pd;
 pub(crate) use self::env::RecvEnv;
-pub(crate) use self::io::{Current, RecvIo, RecvQueue};
-use super::engine::{content_from, take_packets, Budget};
-use super::request::{filled, MAX_SGE};
+pub(crate) use self::io::{
+    Current,
+    RecvIo,
+    RecvQueue, //
+};
+use super::engine::{
+    content_from,
+    take_packets,
+    Budget, //
+};
+use super::request::{
+    filled,
+    MAX_SGE, //
+};
 use super::QpKind;
 use crate::prelude::*;
 use crate::rx::Verified;
 use crate::tm::receive as tags;
-use crate::tx::{self, Av, BuildError, Path};
-use crate::{mr, ud, wr};
+use crate::tx::{
+    self,
+    Av,
+    BuildError,
+    Path, //
+};
+use crate::{
+    mr,
+    ud,
+    wr, //
+};
 use rdma::work;
 use roce::congestion::Notifier;
-use roce::responder::{ReceiveError, Resource, Responder, ResponderConfig, Response};
+use roce::responder::{
+    ReceiveError,
+    Resource,
+    Responder,
+    ResponderConfig,
+    Response, //
+};
 use roce::wire::Content;
 
 /// Receives that one run flushes at most.

@@ -11,22 +11,54 @@ mod env;
 mod io;
 mod outgoing;
 
-pub(crate) use self::env::{complete, SendEnv};
-pub(crate) use self::io::{Failure, Fetched, SendIo, SendQueue, SendWqe};
+pub(crate) use self::env::{
+    complete,
+    SendEnv, //
+};
+pub(crate) use self::io::{
+    Failure,
+    Fetched,
+    SendIo,
+    SendQueue,
+    SendWqe, //
+};
 use self::outgoing::Outgoing;
-use super::engine::{content_from, take_packets, Budget, BACKLOG_BURSTS};
-use super::request::{filled, SendOp};
+use super::engine::{
+    content_from,
+    take_packets,
+    Budget,
+    BACKLOG_BURSTS, //
+};
+use super::request::{
+    filled,
+    SendOp, //
+};
 use super::ring::CorruptRing;
 use super::BACKLOG;
 use crate::prelude::*;
 use crate::rx::Verified;
 use crate::tm::rendezvous;
-use crate::tx::{self, Av, BuildError, Path};
-use crate::{limits, local, ud};
+use crate::tx::{
+    self,
+    Av,
+    BuildError,
+    Path, //
+};
+use crate::{
+    limits,
+    local,
+    ud, //
+};
 use rdma::work;
 use roce::congestion::Notifier;
 use roce::opcode::Family;
-use roce::requester::{Requester, RequesterConfig, SendWr, Transmit, Wqe};
+use roce::requester::{
+    Requester,
+    RequesterConfig,
+    SendWr,
+    Transmit,
+    Wqe, //
+};
 use roce::wire::Content;
 
 /// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
