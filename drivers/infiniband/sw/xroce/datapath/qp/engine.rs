@@ -47,6 +47,25 @@ const DOORBELL_COPY_RUNS: u32 = 64;
 /// Bursts that empty a full backlog.
 pub(super) const BACKLOG_BURSTS: u32 = BACKLOG.div_ceil(BACKLOG_BURST);
 
+/// Who makes a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Runner {
+    /// A kernel thread, in which a run may sleep.
+    Thread,
+    /// A softirq or a process, in which runs do not sleep.
+    Direct,
+}
+
+impl Runner {
+    /// The present context, in a callback of a timer or a work item.
+    fn of_callback() -> Self {
+        match work::in_softirq() {
+            true => Runner::Direct,
+            false => Runner::Thread,
+        }
+    }
+}
+
 /// How much one run may do.
 pub(crate) struct Budget {
     /// Packets still to be built or messages still to be handled.
@@ -86,7 +105,7 @@ impl WireQp {
     /// Runs the send side, or makes its present owner run it again. Any context but NMI and hard
     /// interrupt.
     pub fn kick_send(&self) {
-        if self.run_send(&mut None, false) {
+        if self.run_send(&mut None, Runner::Direct) {
             self.schedule_send();
         }
     }
@@ -94,7 +113,7 @@ impl WireQp {
     /// Runs the receive side, or makes its present owner run it again. Any context but NMI and hard
     /// interrupt.
     pub fn kick_receive(&self) {
-        if self.run_receive(&mut None, false) {
+        if self.run_receive(&mut None, Runner::Direct) {
             self.schedule_receive();
         }
     }
@@ -137,7 +156,7 @@ impl WireQp {
             self.kick_receive();
         }
         let mut runs = 0u32;
-        while self.run_send(&mut None, false) {
+        while self.run_send(&mut None, Runner::Direct) {
             runs = runs.wrapping_add(1);
             let most = match self.copies.load(Relaxed) {
                 0 => DOORBELL_RUNS,
@@ -157,10 +176,9 @@ impl WireQp {
     }
 
     /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
-    /// response, is taken unless somebody else owns the side. `thread`: the caller is a
-    /// kernel thread that may sleep.
-    fn run_send(&self, packet: &mut Option<Verified>, thread: bool) -> bool {
-        let again = self.run_send_alone(packet, thread);
+    /// response, is taken unless somebody else owns the side.
+    fn run_send(&self, packet: &mut Option<Verified>, runner: Runner) -> bool {
+        let again = self.run_send_alone(packet, runner);
         self.run_waiters();
         again
     }
@@ -185,7 +203,7 @@ impl WireQp {
             };
             // It may be another process's, which is not to miss it while this one has no CPU.
             let softirq = NoSoftirq::new();
-            if qp.run_send_alone(&mut None, false) {
+            if qp.run_send_alone(&mut None, Runner::Direct) {
                 qp.schedule_send();
             }
             drop(softirq);
@@ -206,12 +224,12 @@ impl WireQp {
     }
 
     /// As [`WireQp::run_send`], but leaves those alone that wait for it.
-    fn run_send_alone(&self, packet: &mut Option<Verified>, thread: bool) -> bool {
+    fn run_send_alone(&self, packet: &mut Option<Verified>, runner: Runner) -> bool {
         // A run that began before the queue pair could meet on-demand memory is an RCU reader, in a
         // thread as well: the registration waits for it.
-        let thread = thread && self.sleeps();
+        let may_sleep = runner == Runner::Thread && self.sleeps();
         kick(&self.send, |side: &mut SendSide| {
-            if thread {
+            if may_sleep {
                 return self.cut_short(|| side.run(self, packet.take()));
             }
             let rcu = rdma::rcu::read_lock();
@@ -229,12 +247,12 @@ impl WireQp {
     }
 
     /// As [`WireQp::run_send`], for the receive side and a request.
-    fn run_receive(&self, packet: &mut Option<Verified>, thread: bool) -> bool {
+    fn run_receive(&self, packet: &mut Option<Verified>, runner: Runner) -> bool {
         // As in `run_send_alone`.
-        let thread = thread && self.sleeps();
+        let may_sleep = runner == Runner::Thread && self.sleeps();
         let mut fetch = false;
         let again = kick(&self.recv, |side: &mut RecvSide| {
-            if thread {
+            if may_sleep {
                 let run = self.cut_short(|| side.run(self, packet.take()));
                 fetch |= side.io.take_fetch();
                 return run;
@@ -261,7 +279,7 @@ impl WireQp {
 
     /// Hands a response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: Verified) {
-        let run = |packet: &mut Option<Verified>| self.run_send(packet, false);
+        let run = |packet: &mut Option<Verified>| self.run_send(packet, Runner::Direct);
         if self.hand_over(&self.responses, packet, run) {
             self.schedule_send();
         }
@@ -269,7 +287,7 @@ impl WireQp {
 
     /// Hands a request packet to the responder. Softirq.
     pub(crate) fn request(&self, packet: Verified) {
-        let run = |packet: &mut Option<Verified>| self.run_receive(packet, false);
+        let run = |packet: &mut Option<Verified>| self.run_receive(packet, Runner::Direct);
         if self.hand_over(&self.requests, packet, run) {
             self.schedule_receive();
         }
@@ -304,9 +322,9 @@ impl WireQp {
         let Some(qp) = find(qpn) else {
             return;
         };
-        let thread = !work::in_softirq();
-        if qp.run_send(&mut None, thread) {
-            if thread || !qp.is_paced() {
+        let runner = Runner::of_callback();
+        if qp.run_send(&mut None, runner) {
+            if runner == Runner::Thread || !qp.is_paced() {
                 qp.send_work.schedule_process();
             } else {
                 qp.schedule_send();
@@ -319,10 +337,10 @@ impl WireQp {
         let Some(qp) = find(qpn) else {
             return;
         };
-        let thread = !work::in_softirq();
-        if qp.run_receive(&mut None, thread) {
+        let runner = Runner::of_callback();
+        if qp.run_receive(&mut None, runner) {
             // Receives may be posted as fast as they are flushed.
-            if thread || qp.state().is_error() {
+            if runner == Runner::Thread || qp.state().is_error() {
                 qp.recv_work.schedule_process();
             } else {
                 qp.schedule_receive();
