@@ -437,7 +437,8 @@ struct xroce_create_tm_srq_req {
  * @freed: the ring of free handles: XROCE_TM_FREED_SIZE bytes each, of which
  *	the first four are the handle.
  * @max_sge: elements of a tag's scatter list.
- * @max_masks: distinct masks that its tags may have at a time.
+ * @max_masks: distinct masks that its tags may have at a time. 0: sixteen; earlier
+ *	modules left this field empty.
  */
 struct xroce_create_tm_srq_resp {
 	struct xroce_create_srq_resp srq;

@@ -359,6 +359,12 @@ mod tests {
         assert_eq!(q.masks.place(3), Some(1));
     }
 
+    /// Modules before the field had a meaning left it empty, and took sixteen.
+    #[test]
+    fn a_kernel_that_names_no_limit_takes_sixteen_masks() {
+        assert_eq!(Masks::new(0, 4).max(), 16);
+    }
+
     #[test]
     fn what_is_wrong_is_refused() {
         let mut q = queue(3, 8);

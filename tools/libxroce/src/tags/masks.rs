@@ -4,6 +4,9 @@
 //! A call that adds a tag with one mask too many is to fail itself, as with one tag too many, not
 //! its completion.
 
+/// What a kernel takes that does not say so.
+const UNSAID: u32 = 16;
+
 /// Counts the tags with each mask. A tag that a message has taken counts until its handle is read
 /// from the ring of free handles.
 pub struct Masks {
@@ -15,8 +18,10 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Of a list of `entries` whose tags may have `max` masks.
+    /// Of a list of `entries` whose tags may have `max` masks. 0: an earlier module, whose limit is
+    /// [`UNSAID`], left the field empty.
     pub fn new(max: u32, entries: u32) -> Self {
+        let max = if max == 0 { UNSAID } else { max };
         Self {
             places: Vec::new(),
             of: vec![0; entries as usize],
