@@ -5,7 +5,7 @@
  * xrc_rcv_compat(3).
  *
  * Include it after <infiniband/verbs.h> and before all that uses what is
- * renamed at the end of this file. It is C with the extensions of GNU.
+ * renamed at the end of this file. It is C, or C++, with the extensions of GNU.
  */
 #ifndef INFINIBAND_XRC_RCV_COMPAT_H
 #define INFINIBAND_XRC_RCV_COMPAT_H
@@ -18,7 +18,8 @@
 #include <infiniband/verbs.h>
 #include <infiniband/xroce_dv.h>
 
-#define XRC_COMPAT_ASSERT(condition) _Static_assert(condition, #condition)
+/* _Static_assert is not known to g++, nor to compilers for C99. */
+#define XRC_COMPAT_ASSERT(condition) extern char xrc_compat_assert[(condition) ? 1 : -1]
 
 /* The domain is today's, so that calls of both kinds take it. */
 #define ibv_xrc_domain ibv_xrcd
