@@ -177,7 +177,7 @@ load_module
 plan 18
 check_stock "link del under local traffic" link_del x1
 check_stock "link del under traffic on the wire" link_del x1 x2
-check "ip link del under local traffic" netdev_del x1
+check_stock "ip link del under local traffic" netdev_del x1
 check_stock "ip link del under traffic on the wire" netdev_del x1 x2
 check "ip netns del under traffic" netns_del x1 x2
 if [ "$TYPE" = rxe ]; then

@@ -28,7 +28,7 @@ suite() {
 }
 
 if [ -d $docs ]; then
-	check "rdma-core's tests" suite
+	check_stock "rdma-core's tests" suite
 else
 	skip "rdma-core's tests" "not installed"
 fi

@@ -157,11 +157,11 @@ else
 		skip "$c" "no CPU can go"
 	done
 fi
-check "perftest names vector 0" perftest 0
+check_stock "perftest names vector 0" perftest 0
 for ((v = 1; v < online; v++)); do
 	check_stock "perftest names vector $v" perftest $v
 done
-check "the connection manager's events count" kernel_user
+check_stock "the connection manager's events count" kernel_user
 if [ "$online" -gt 1 ] && command -v irqbalance >/dev/null; then
 	check_stock "irqbalance knows them" irqbalance_knows
 else
