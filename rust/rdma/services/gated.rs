@@ -31,8 +31,8 @@ const READER: u32 = 1 << 2;
 /// Of [`Gate`]: nobody is let in.
 const CLOSED: u32 = 1 << 31;
 
-/// A gate without data, which is closed once: whoever is inside may sleep there, and so does whoever
-/// closes it.
+/// A gate without data, which is closed once: whoever is inside may sleep there, and so does
+/// whoever closes it.
 pub struct Gate {
     /// How many are inside, and [`CLOSED`].
     state: AtomicU32,
@@ -60,8 +60,8 @@ impl Gate {
         (before & CLOSED == 0).then_some(inside)
     }
 
-    /// Lets nobody in any more, and waits for those who are inside. Process context, sleeps; not from
-    /// inside.
+    /// Lets nobody in any more, and waits for those who are inside. Process context, sleeps; not
+    /// from inside.
     pub fn close(&self) {
         self.state.fetch_or(CLOSED, Ordering::SeqCst);
         // SAFETY: Process context, and the word lives as long as `self`.
@@ -94,10 +94,10 @@ pub enum Entry {
 /// Data behind a gate.
 ///
 /// [`read`](Self::read) never waits and may be nested, with the same or with other gates.
-/// [`write`](Self::write) closes the gate, and waits for those who are inside: they keep softirq off
-/// their CPU, so they are on other CPUs, running, and soon done. That is so without `PREEMPT_RT` only,
-/// which lets a writer of higher priority take the CPU from them and spin for ever: `sync.c` of the
-/// helpers refuses to be built for it.
+/// [`write`](Self::write) closes the gate, and waits for those who are inside: they keep softirq
+/// off their CPU, so they are on other CPUs, running, and soon done. That is so without
+/// `PREEMPT_RT` only, which lets a writer of higher priority take the CPU from them and spin for
+/// ever: `sync.c` of the helpers refuses to be built for it.
 ///
 /// # Examples
 ///
@@ -146,15 +146,15 @@ impl<T> Gated<T> {
         }
     }
 
-    /// Runs `f` on the data if the gate is open. Process context or softirq; `f` must not sleep, and
-    /// must not write the same data.
+    /// Runs `f` on the data if the gate is open. Process context or softirq; `f` must not sleep,
+    /// and must not write the same data.
     #[inline]
     pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
         let softirq = NoSoftirq::new();
         let before = self.state.fetch_add(READER, Ordering::Acquire);
         let result = if before & OPEN != 0 {
-            // SAFETY: The gate was open when we were counted, and whoever closes it touches the data
-            // only when we are not counted any more.
+            // SAFETY: The gate was open when we were counted, and whoever closes it touches the
+            // data only when we are not counted any more.
             Some(f(unsafe { &*self.data.get() }))
         } else {
             None
@@ -164,8 +164,8 @@ impl<T> Gated<T> {
         result
     }
 
-    /// Closes the gate, waits for the readers, and runs `f` on the data; it is told whether the gate
-    /// was open and says whether it shall be. Process context or softirq, not from within
+    /// Closes the gate, waits for the readers, and runs `f` on the data; it is told whether the
+    /// gate was open and says whether it shall be. Process context or softirq, not from within
     /// [`read`](Self::read) of the same data; `f` must not sleep.
     pub fn write<R>(&self, f: impl FnOnce(&mut T, Entry) -> (Entry, R)) -> R {
         let softirq = NoSoftirq::new();

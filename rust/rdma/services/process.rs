@@ -16,10 +16,10 @@ use crate::{
 /// A process that has queue pairs, or all users in the kernel together.
 ///
 /// The packets that wait for its queue pairs ([`Backlog`](crate::net::Backlog)) get a share of the
-/// memory for such packets. Only a few of its work items ([`Work`](crate::work::Work)) run in threads
-/// at a time. Thus no process waits for what another one causes. A process that is connected to it
-/// may use its memory in runs of its own, and may be slower because of that: the two take turns, see
-/// [`part`](crate::work::part). A process is identified by its address space.
+/// memory for such packets. Only a few of its work items ([`Work`](crate::work::Work)) run in
+/// threads at a time. Thus no process waits for what another one causes. A process that is
+/// connected to it may use its memory in runs of its own, and may be slower because of that: the
+/// two take turns, see [`part`](crate::work::part). A process is identified by its address space.
 ///
 /// # Invariants
 ///

@@ -116,8 +116,8 @@ impl IbDevice {
         })
     }
 
-    /// Whether the net device of `port` can carry traffic. Process context: ib_core takes a lock that
-    /// softirq must not find held.
+    /// Whether the net device of `port` can carry traffic. Process context: ib_core takes a lock
+    /// that softirq must not find held.
     pub fn port_state(&self, port: u32) -> PortState {
         // SAFETY: `self` is a device that exists.
         if unsafe { bindings::xrdma_ib_port_active(self.as_raw(), port) } {
@@ -127,8 +127,8 @@ impl IbDevice {
         }
     }
 
-    /// Whether the moderation of new completion queues is to be adaptive: the administrator's choice
-    /// (`rdma dev set ... adaptive-moderation`). Any context.
+    /// Whether the moderation of new completion queues is to be adaptive: the administrator's
+    /// choice (`rdma dev set ... adaptive-moderation`). Any context.
     pub fn is_adaptive(&self) -> bool {
         // SAFETY: `self` is a device that exists.
         unsafe { bindings::xrdma_ib_is_adaptive(self.as_raw()) }
@@ -408,8 +408,8 @@ pub struct DeviceConfig<'a> {
 }
 
 impl<P: Provider> UnregisteredDevice<P> {
-    /// Allocates a device with these completion vectors for the namespace of `netdev` and places the
-    /// provider's data. Process context.
+    /// Allocates a device with these completion vectors for the namespace of `netdev` and places
+    /// the provider's data. Process context.
     ///
     /// # Errors
     ///
@@ -480,8 +480,8 @@ impl<P: Provider> UnregisteredDevice<P> {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for a name with `%`, which ib_core would take for a format; what ib_core says, `ENFILE`
-    /// when the name is taken.
+    /// `EINVAL` for a name with `%`, which ib_core would take for a format; what ib_core says,
+    /// `ENFILE` when the name is taken.
     pub fn register(
         self,
         leave: &Leave<'_, P>,

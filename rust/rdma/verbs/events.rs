@@ -96,8 +96,8 @@ impl Gate {
         }
     }
 
-    /// Closes the gate for good and waits until everybody has left. Process context, by one task at a
-    /// time; a second time does nothing.
+    /// Closes the gate for good and waits until everybody has left. Process context, by one task at
+    /// a time; a second time does nothing.
     pub(crate) fn close(&self) {
         if self.users.load(ordering::Relaxed) < 0 {
             return;
@@ -185,8 +185,8 @@ impl CqCell {
         }
     }
 
-    /// Tells the user of the queue of one event; true if there are more to be told. For the vector's
-    /// handler only.
+    /// Tells the user of the queue of one event; true if there are more to be told. For the
+    /// vector's handler only.
     pub(crate) fn deliver(&self) -> bool {
         self.call();
         self.count(Pending::deliver)
@@ -212,8 +212,8 @@ impl CqCell {
 ///
 /// # Invariants
 ///
-/// While the gate is open, `object` is a completion queue that ib_core has not freed, and `vector` is
-/// one of its device's.
+/// While the gate is open, `object` is a completion queue that ib_core has not freed, and `vector`
+/// is one of its device's.
 #[derive(Clone)]
 pub struct CqHandle(Arc<CqCell>);
 
@@ -418,8 +418,8 @@ impl QpHandle {
         }
     }
 
-    /// Tells the user of the queue pair; false when there is none that could be told: the queue pair
-    /// is still being made, or goes. Any context; without locks that posting takes.
+    /// Tells the user of the queue pair; false when there is none that could be told: the queue
+    /// pair is still being made, or goes. Any context; without locks that posting takes.
     ///
     /// Events of one kind that come before a kernel user was told once become one.
     pub fn event(&self, kind: QpEvent) -> bool {

@@ -21,8 +21,8 @@ pub(crate) type Unpin = unsafe fn(NonNull<c_void>, &mut bindings::xrdma_mem);
 ///
 /// # Invariants
 ///
-/// Until `unpin` is called with `pinning` and `mem`, the pages that `mem` lists stay where they are,
-/// and may be written if `writable`. All of this is owned by this value.
+/// Until `unpin` is called with `pinning` and `mem`, the pages that `mem` lists stay where they
+/// are, and may be written if `writable`. All of this is owned by this value.
 pub struct Pinned {
     mem: bindings::xrdma_mem,
     writable: bool,
@@ -41,8 +41,8 @@ impl Pinned {
     ///
     /// # Safety
     ///
-    /// The pages that `mem` lists are pinned, for writing if `writable`, until `unpin` is called with
-    /// `pinning` and `mem`. That may be done once, in the process context of any thread.
+    /// The pages that `mem` lists are pinned, for writing if `writable`, until `unpin` is called
+    /// with `pinning` and `mem`. That may be done once, in the process context of any thread.
     pub(crate) unsafe fn new(
         mem: bindings::xrdma_mem,
         writable: bool,

@@ -16,10 +16,10 @@ use crate::{
 
 /// A process in the network namespace of a tunnel, which sends packets.
 ///
-/// Its packets in the queues of the host (queueing disciplines, net devices) take at most 16 MiB, as
-/// those of a socket do, however many queue pairs it has. Packets beyond that are dropped. A process
-/// with several groups of queue pairs has as much for each group, so that a device whose queue stands
-/// still does not affect the others.
+/// Its packets in the queues of the host (queueing disciplines, net devices) take at most 16 MiB,
+/// as those of a socket do, however many queue pairs it has. Packets beyond that are dropped. A
+/// process with several groups of queue pairs has as much for each group, so that a device whose
+/// queue stands still does not affect the others.
 ///
 /// This limit is for fairness: a user that wants more can start more processes.
 ///
@@ -39,14 +39,15 @@ unsafe impl Send for Sender {}
 unsafe impl Sync for Sender {}
 
 impl Sender {
-    /// The sender of `process` and `group`, any number, in the namespace of `tunnel`. Process context,
-    /// sleeps.
+    /// The sender of `process` and `group`, any number, in the namespace of `tunnel`. Process
+    /// context, sleeps.
     ///
     /// # Errors
     ///
     /// `ENOMEM`.
     pub fn new(tunnel: &Tunnel, process: Arc<Process>, group: u64) -> Result<Self> {
-        // SAFETY: Process context, by contract. The value keeps both until it gives the handle back.
+        // SAFETY: Process context, by contract. The value keeps both until it gives the handle
+        // back.
         let raw = unsafe { bindings::xrdma_sender_get(tunnel.as_raw(), process.as_raw(), group) };
         // INVARIANT: A new handle.
         Ok(Self {
@@ -56,8 +57,8 @@ impl Sender {
         })
     }
 
-    /// Memory of the packets that the process has sent here and that have not left the queues of the
-    /// host, bytes. Any context.
+    /// Memory of the packets that the process has sent here and that have not left the queues of
+    /// the host, bytes. Any context.
     #[inline]
     pub fn in_flight(&self) -> u64 {
         // SAFETY: By the type invariant.

@@ -2,9 +2,9 @@
 
 //! How long a run waits for on-demand memory, and what ends the wait earlier.
 //!
-//! The function that waits ([`OnDemand`](crate::mem::OnDemand)) is many calls away from the functions
-//! that know when a wait has to end. Therefore each task has a stack of the steps that it performs.
-//! [`unless`], [`step`] and [`part`] put entries on this stack.
+//! The function that waits ([`OnDemand`](crate::mem::OnDemand)) is many calls away from the
+//! functions that know when a wait has to end. Therefore each task has a stack of the steps that it
+//! performs. [`unless`], [`step`] and [`part`] put entries on this stack.
 
 use core::{
     cell::Cell,
@@ -18,8 +18,8 @@ use kernel::types::Opaque;
 use super::may_sleep;
 use crate::bindings;
 
-/// How often memory is looked for that does not come, in one step, or in all parts of one: four or five
-/// seconds in all, without the time between the parts.
+/// How often memory is looked for that does not come, in one step, or in all parts of one: four or
+/// five seconds in all, without the time between the parts.
 const MAX_TRIES: u32 = 500;
 
 /// After so many tries, some milliseconds, a run has waited enough.
@@ -27,7 +27,8 @@ const ENOUGH_TRIES: u32 = 16;
 
 /// What the present task does.
 ///
-/// C has a pointer to `raw`, which is the first field, from the begin to the end of [`run`](Self::run).
+/// C has a pointer to `raw`, which is the first field, from the begin to the end of
+/// [`run`](Self::run).
 #[repr(C)]
 struct Entry<'a> {
     raw: Opaque<bindings::xrdma_step>,
@@ -54,15 +55,16 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Calls `f` with this on top of the stack. Any context; where nothing may sleep, nothing waits.
+    /// Calls `f` with this on top of the stack. Any context; where nothing may sleep, nothing
+    /// waits.
     fn run<R>(&self, f: impl FnOnce() -> R) -> R {
         if !may_sleep() {
             return f();
         }
         // A pointer to all of it, as `walk` needs, of which C uses the first field.
         let raw: *mut bindings::xrdma_step = ptr::from_ref(self).cast_mut().cast();
-        // SAFETY: Process context. It is borrowed, so it stays where it is, until the end below; the
-        // call fills the first field, which may change behind references.
+        // SAFETY: Process context. It is borrowed, so it stays where it is, until the end below;
+        // the call fills the first field, which may change behind references.
         unsafe { bindings::xrdma_step_begin(raw) };
         let result = f();
         // SAFETY: Begun above, and all that `f` began has ended: a panic does not unwind.
@@ -70,8 +72,8 @@ impl<'a> Entry<'a> {
         result
     }
 
-    /// The number of the next try, for a step. It counts, unless the part pauses: not before its first
-    /// try, so that the tries come to an end.
+    /// The number of the next try, for a step. It counts, unless the part pauses: not before its
+    /// first try, so that the tries come to an end.
     fn next_try(&self) -> Option<u32> {
         let count = self.tries.as_ref()?;
         let next = count.get().saturating_add(1);
@@ -90,8 +92,8 @@ impl<'a> Entry<'a> {
         // SAFETY: Process context, by contract.
         let mut next = NonNull::new(unsafe { bindings::xrdma_step_current() });
         while let Some(raw) = next {
-            // SAFETY: It points to an entry, which is on the stack of this task, further down: it stays
-            // until this returns.
+            // SAFETY: It points to an entry, which is on the stack of this task, further down: it
+            // stays until this returns.
             let entry: &Entry<'_> = unsafe { raw.cast().as_ref() };
             if !f(entry) {
                 return;
@@ -102,8 +104,8 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Calls `f`, which waits for memory no longer than until `is_over` is true: what needs it fails then.
-/// Any context; where nothing may sleep nothing waits either.
+/// Calls `f`, which waits for memory no longer than until `is_over` is true: what needs it fails
+/// then. Any context; where nothing may sleep nothing waits either.
 pub fn unless<R>(is_over: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> R {
     Entry::new(Some(is_over), None).run(f)
 }
@@ -113,9 +115,9 @@ pub fn step<R>(f: impl FnOnce() -> R) -> R {
     Entry::new(None, Some(Cell::new(0))).run(f)
 }
 
-/// As [`step`], for a part of one, which pauses: it waits for memory until `is_due` is true, and makes one
-/// try at least. What needs the memory fails then, and [`is_paused`] is true. `tries` are those of the
-/// earlier parts, 0 for the first; this adds its own. Any context.
+/// As [`step`], for a part of one, which pauses: it waits for memory until `is_due` is true, and
+/// makes one try at least. What needs the memory fails then, and [`is_paused`] is true. `tries` are
+/// those of the earlier parts, 0 for the first; this adds its own. Any context.
 pub fn part<R>(tries: &mut u32, is_due: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> R {
     let mut entry = Entry::new(None, Some(Cell::new(*tries)));
     entry.is_due = Some(is_due);
@@ -124,8 +126,8 @@ pub fn part<R>(tries: &mut u32, is_due: &dyn Fn() -> bool, f: impl FnOnce() -> R
     result
 }
 
-/// Whether the [`part`] that is under way has paused: what has failed since is to be done in the next
-/// part. Any context.
+/// Whether the [`part`] that is under way has paused: what has failed since is to be done in the
+/// next part. Any context.
 pub fn is_paused() -> bool {
     let mut is_paused = false;
     if may_sleep() {
@@ -137,8 +139,8 @@ pub fn is_paused() -> bool {
     is_paused
 }
 
-/// Whether the outermost [`unless`] or [`step`] that is under way has waited for memory so long that
-/// others should have their turn. Any context.
+/// Whether the outermost [`unless`] or [`step`] that is under way has waited for memory so long
+/// that others should have their turn. Any context.
 pub fn has_waited() -> bool {
     let mut all = 0;
     if may_sleep() {

@@ -100,8 +100,8 @@ impl WorkItem for Cell {
     }
 }
 
-/// Gives a file events of one queue pair that it knows by its number. Does nothing once the object of
-/// the file that it was made for is gone.
+/// Gives a file events of one queue pair that it knows by its number. Does nothing once the object
+/// of the file that it was made for is gone.
 ///
 /// # Invariants
 ///
@@ -110,8 +110,8 @@ impl WorkItem for Cell {
 pub struct FileEvents(Arc<Cell>);
 
 impl FileEvents {
-    /// Tells the file; false when it cannot hear of it any more. Any context. Events of one kind that
-    /// come before the first was delivered become one.
+    /// Tells the file; false when it cannot hear of it any more. Any context. Events of one kind
+    /// that come before the first was delivered become one.
     pub fn event(&self, kind: QpEvent, qp_num: u32) -> bool {
         let Some(_inside) = self.0.gate.enter() else {
             return false;

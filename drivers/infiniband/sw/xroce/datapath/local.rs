@@ -153,7 +153,8 @@ impl SenderRun<'_> {
         match step {
             Step::More => side.io.local.transfer = Some(transfer),
             Step::Finished(result) => {
-                // The result of an atomic may have to wait for memory of this side: not with the peer's.
+                // The result of an atomic may have to wait for memory of this side: not with the
+                // peer's.
                 let waits = || Data::new(&side.io, self.qp, transfer.message.slot).sleeps();
                 if self.qp.sleeps() && matches!(result, Ok(LocalOk::Atomic(_))) && waits() {
                     self.release();
@@ -250,8 +251,8 @@ impl SenderRun<'_> {
             recv: &mut held.recv,
         };
         let (before, mut tries) = (transfer.progress(), transfer.tries);
-        // Whoever resets the peer waits for its side. Others who need it, or this thread, do not wait
-        // until memory is given up that does not come: the message goes on in another run.
+        // Whoever resets the peer waits for its side. Others who need it, or this thread, do not
+        // wait until memory is given up that does not come: the message goes on in another run.
         let step = work::unless(&|| peer.state() == QpState::Reset, || {
             work::part(&mut tries, &|| self.until.is_over(), || {
                 ends.advance(transfer, self.now, self.until)

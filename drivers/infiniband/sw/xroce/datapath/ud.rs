@@ -60,8 +60,8 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
     let mut batch = TxBatch::new();
     let mut packets = 0u64;
     let again = loop {
-        // Whoever resets or destroys the queue pair waits for this run; and in the error state nothing
-        // is sent any more.
+        // Whoever resets or destroys the queue pair waits for this run; and in the error state
+        // nothing is sent any more.
         if budget.is_empty() || matches!(qp.state(), QpState::Reset | QpState::Err) {
             io.blocked();
             break Run::Again;

@@ -3,8 +3,8 @@
 //! The user ABI of xroce, as bindgen reads it from `include/uapi/rdma/xroce-abi.h`.
 //!
 //! Names are those of the header. The structures of commands and the completion have no padding,
-//! and any bytes are a valid value of them (checked by the derives of crate `zerocopy`), so they can
-//! be copied to and from user space as bytes. Of the slots, only offsets are used; `parameters`
+//! and any bytes are a valid value of them (checked by the derives of crate `zerocopy`), so they
+//! can be copied to and from user space as bytes. Of the slots, only offsets are used; `parameters`
 //! (flags of bindgen) says why.
 
 // First: it speaks of the names in the list that follows.

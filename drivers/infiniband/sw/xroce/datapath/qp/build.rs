@@ -274,8 +274,8 @@ impl WireQp {
     }
 }
 
-/// What the packets of a queue pair are charged to: a process has a sender for each device. QP 1 has one of
-/// its own, since connections of all processes are set up through it.
+/// What the packets of a queue pair are charged to: a process has a sender for each device. QP 1
+/// has one of its own, since connections of all processes are set up through it.
 fn sender(id: &Identity<'_>, process: &Arc<Process>) -> Result<Sender> {
     // Devices are aligned, so the number is nobody else's.
     let device = ptr::from_ref::<WireDevice>(id.device).addr();

@@ -2,11 +2,11 @@
 
 //! What drives the two directions of a queue pair, and from where.
 //!
-//! Runs belong in softirq or in the process that rings the doorbell, and do not sleep. Those of a queue
-//! pair that may meet memory which is not pinned ([`WireQp::sleeps`]) are different: all that brings
-//! input only queues a work item, which runs in a kernel thread. That a queue pair is of this kind is
-//! said before such memory can be used, and a run that began before is an RCU reader which the
-//! registration waits for.
+//! Runs belong in softirq or in the process that rings the doorbell, and do not sleep. Those of a
+//! queue pair that may meet memory which is not pinned ([`WireQp::sleeps`]) are different: all that
+//! brings input only queues a work item, which runs in a kernel thread. That a queue pair is of
+//! this kind is said before such memory can be used, and a run that began before is an RCU reader
+//! which the registration waits for.
 //!
 //! Each direction is the property of whoever holds its [`Owner`]. A doorbell, a packet, a timer and
 //! a work item all do the same: they leave their input where the owner finds it (ring, backlog,
@@ -36,12 +36,13 @@ const MAX_WAITERS: u32 = 4;
 /// Packets that one run takes from a backlog.
 const BACKLOG_BURST: u32 = 64;
 
-/// Runs that a doorbell makes in its caller, which holds the device meanwhile: nobody can remove it. The
-/// rest is left to a kernel thread. A process that has posted much gets to poll for the first of it.
+/// Runs that a doorbell makes in its caller, which holds the device meanwhile: nobody can remove
+/// it. The rest is left to a kernel thread. A process that has posted much gets to poll for the
+/// first of it.
 const DOORBELL_RUNS: u32 = 4;
 
-/// The same for messages within the host, 16 MiB: no peer paces them, and the copy takes as long in the
-/// thread, which would compete with the process that polls for it.
+/// The same for messages within the host, 16 MiB: no peer paces them, and the copy takes as long in
+/// the thread, which would compete with the process that polls for it.
 const DOORBELL_COPY_RUNS: u32 = 64;
 
 /// Bursts that empty a full backlog.
@@ -136,9 +137,9 @@ impl WireQp {
         }
     }
 
-    /// Whether something holds the send side back in the long run: the acknowledgements of its peer. What
-    /// is not held back a process can keep going for ever, and must not in softirq, which comes before
-    /// everybody else's work.
+    /// Whether something holds the send side back in the long run: the acknowledgements of its
+    /// peer. What is not held back a process can keep going for ever, and must not in softirq,
+    /// which comes before everybody else's work.
     fn is_paced(&self) -> bool {
         self.kind.is_reliable()
             && self.copies.load(Relaxed) == 0
@@ -146,11 +147,11 @@ impl WireQp {
             && !self.state().is_error()
     }
 
-    /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when a
-    /// signal is pending, and leaves what remains to a kernel thread. The ring may be filled by another
-    /// thread as fast as it is emptied here, and the removal of the device waits for its commands. In
-    /// the error state it flushes both directions, since it is then what follows a posted receive as
-    /// well. Process context.
+    /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when
+    /// a signal is pending, and leaves what remains to a kernel thread. The ring may be filled by
+    /// another thread as fast as it is emptied here, and the removal of the device waits for its
+    /// commands. In the error state it flushes both directions, since it is then what follows a
+    /// posted receive as well. Process context.
     pub fn doorbell(&self) {
         if self.state().is_error() {
             self.kick_receive();
@@ -170,7 +171,8 @@ impl WireQp {
         }
     }
 
-    /// Whether a run must not begin here, but in a kernel thread. A QP that was reset uses no memory.
+    /// Whether a run must not begin here, but in a kernel thread. A QP that was reset uses no
+    /// memory.
     fn is_for_thread(&self) -> bool {
         self.sleeps() && self.state() != QpState::Reset
     }
@@ -189,8 +191,8 @@ impl WireQp {
         work::unless(&|| self.state() == QpState::Reset, run)
     }
 
-    /// Runs the send sides that waited for this one, here and now: a work item would wait for a CPU. A
-    /// chain of them is cut off.
+    /// Runs the send sides that waited for this one, here and now: a work item would wait for a
+    /// CPU. A chain of them is cut off.
     fn run_waiters(&self) {
         // Whoever owns it looks when it has let go.
         if self.send.is_owned() {
@@ -214,8 +216,8 @@ impl WireQp {
         }
     }
 
-    /// The QP that waits for the send side. Who leaves its number looks once more whether that is owned;
-    /// the owner looks here after it has let go.
+    /// The QP that waits for the send side. Who leaves its number looks once more whether that is
+    /// owned; the owner looks here after it has let go.
     fn take_send_waiter(&self) -> Option<Ref<WireQp>> {
         if self.send_waiter.load(Relaxed) == 0 {
             return None;
@@ -293,8 +295,8 @@ impl WireQp {
         }
     }
 
-    /// Has `run` take `packet`, or leaves it where the present owner of the side finds it. True when
-    /// work is left.
+    /// Has `run` take `packet`, or leaves it where the present owner of the side finds it. True
+    /// when work is left.
     fn hand_over(
         &self,
         backlog: &Backlog,
@@ -317,7 +319,8 @@ impl WireQp {
         }
     }
 
-    /// Callback of the QP's timer and of its send work; `qpn` is their cookie. Softirq, or a thread.
+    /// Callback of the QP's timer and of its send work; `qpn` is their cookie. Softirq, or a
+    /// thread.
     pub(crate) fn on_send_work(qpn: u64) {
         let Some(qp) = find(qpn) else {
             return;
@@ -367,10 +370,10 @@ fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
     matches!(kick, Kick::Again)
 }
 
-/// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take, and
-/// no more once the state of the queue pair changes or memory was waited for: each may have to wait for
-/// memory that is not pinned, for seconds, and whoever changes the queue pair waits for the run. True when
-/// some are left for another run, which sees the new state.
+/// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take,
+/// and no more once the state of the queue pair changes or memory was waited for: each may have to
+/// wait for memory that is not pinned, for seconds, and whoever changes the queue pair waits for
+/// the run. True when some are left for another run, which sees the new state.
 pub(crate) fn take_packets(
     qp: &WireQp,
     backlog: &Backlog,

@@ -61,15 +61,15 @@ pub(crate) struct RecvSide {
     pub(crate) io: RecvIo,
 }
 
-/// READ data wait while the packets of the same process that have not left the host's queues take more
-/// memory than this, bytes.
+/// READ data wait while the packets of the same process that have not left the host's queues take
+/// more memory than this, bytes.
 const TX_LIMIT: u64 = 1 << 20;
 
 /// The first of those waits, ns; each that follows is twice as long, up to 32 times.
 const PACE_NS: u64 = 100_000;
 
-/// So many waits in a row, about 50 ms, and a burst goes all the same: the queue that is full may be
-/// another net device's, which does not move at all.
+/// So many waits in a row, about 50 ms, and a burst goes all the same: the queue that is full may
+/// be another net device's, which does not move at all.
 const MAX_WAITS: u32 = 20;
 
 impl RecvSide {
@@ -164,8 +164,8 @@ impl RecvSide {
             self.request(qp, packet, now)
         });
         more |= self.stream(qp, now);
-        // Also when packets are left: the sender may be faster than this side, and not go on without
-        // an answer.
+        // Also when packets are left: the sender may be faster than this side, and not go on
+        // without an answer.
         let (responder, mut env) = self.split(qp);
         responder.end_of_run(&mut env);
         if more {
@@ -213,8 +213,8 @@ impl RecvSide {
         }
     }
 
-    /// Whether READ data wait, for the network or for the queues of the host: no ACK of the peer paces
-    /// them, and a whole READ may be asked for at once. If so, a timer runs this side again.
+    /// Whether READ data wait, for the network or for the queues of the host: no ACK of the peer
+    /// paces them, and a whole READ may be asked for at once. If so, a timer runs this side again.
     fn is_paced(&mut self, qp: &WireQp, now: u64) -> bool {
         let io = &mut self.io;
         if qp.congested.load(Relaxed) != 0 {

@@ -61,7 +61,8 @@ use roce::requester::{
 };
 use roce::wire::Content;
 
-/// The most work requests of a queue pair that are under way at a time; the others wait in the ring.
+/// The most work requests of a queue pair that are under way at a time; the others wait in the
+/// ring.
 const MAX_UNDER_WAY: u32 = 128;
 
 /// The most packets in flight, unless the configuration says otherwise: the softnet queue that they
@@ -83,8 +84,8 @@ pub(crate) struct SendSide {
 }
 
 impl SendSide {
-    /// Makes the send side of a QP. `entries` is the depth of its send queue; `device` has the requests
-    /// of the device itself. Process context.
+    /// Makes the send side of a QP. `entries` is the depth of its send queue; `device` has the
+    /// requests of the device itself. Process context.
     pub(crate) fn new(
         queue: SendQueue,
         entries: u32,
@@ -311,8 +312,9 @@ impl SendSide {
     /// The QP is in an error state: everything completes with a flush error, in order.
     fn flush(&mut self, qp: &WireQp) -> Run {
         if !self.io.flushed && !qp.kind.is_datagram() {
-            // What was answered before the error has been done. The answer may have met this side in a
-            // run that it interrupted, and the error followed it: a bad READ of what was just sent.
+            // What was answered before the error has been done. The answer may have met this side
+            // in a run that it interrupted, and the error followed it: a bad READ of what was just
+            // sent.
             let now = rdma::timer::now_ns();
             while self.io.drained < BACKLOG_BURSTS {
                 let more = take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now));
@@ -381,8 +383,8 @@ impl SendSide {
         Ok(Fetched::One)
     }
 
-    /// From SQE back to RTS; false if the QP went elsewhere meanwhile. Flushes what was posted so far, and
-    /// no more than that, whatever is posted meanwhile. Process context.
+    /// From SQE back to RTS; false if the QP went elsewhere meanwhile. Flushes what was posted so
+    /// far, and no more than that, whatever is posted meanwhile. Process context.
     pub(crate) fn resume(&mut self, qp: &WireQp) -> Result<bool, CorruptRing> {
         let mut env = SendEnv {
             qp,
@@ -441,8 +443,8 @@ pub(crate) fn fill(requester: &mut Requester<KVVec<Wqe>>, io: &mut SendIo, qp: &
     Filled::Full
 }
 
-/// The requester, filled as `filled` says, has nothing to send now. False when there is something to
-/// fetch after all.
+/// The requester, filled as `filled` says, has nothing to send now. False when there is something
+/// to fetch after all.
 pub(crate) fn idle(filled: Filled, requester: &Requester<KVVec<Wqe>>, io: &mut SendIo) -> bool {
     if requester.room() == 0 || requester.has_unsent() {
         // Something is under way that runs this side again: an answer or a deadline.

@@ -9,8 +9,8 @@ use crate::prelude::*;
 /// and the rest waits for a thread that has to compete for the CPU.
 const BURST: usize = 16;
 
-/// Packets that one run of a send side has built. They are handed over in bursts, and counted at the
-/// end of the run.
+/// Packets that one run of a send side has built. They are handed over in bursts, and counted at
+/// the end of the run.
 pub(super) struct Outgoing {
     batch: TxBatch,
     packets: u64,
