@@ -2,16 +2,16 @@
 
 //! What drives the two directions of a queue pair, and from where.
 //!
-//! Runs belong in softirq or in the process that rings the doorbell, and do not sleep. Those of a
-//! queue pair that may meet memory which is not pinned ([`WireQp::sleeps`]) are different: all that
-//! brings input only queues a work item, which runs in a kernel thread. That a queue pair is of
-//! this kind is said before such memory can be used, and a run that began before is an RCU reader
-//! which the registration waits for.
+//! Runs normally happen in softirq or in the process that rings the doorbell, and do not sleep. The
+//! runs of a queue pair that may meet on-demand memory ([`WireQp::sleeps`]) are different: whatever
+//! brings input only queues a work item, and a kernel thread makes the run. A queue pair is marked as
+//! one of this kind before such memory can be used. A run that began before that is an RCU reader,
+//! and the registration of the memory waits for it.
 //!
-//! Each direction is the property of whoever holds its [`Owner`]. A doorbell, a packet, a timer and
+//! Each direction belongs to the context that holds its [`Owner`]. A doorbell, a packet, a timer and
 //! a work item all do the same: they leave their input where the owner finds it (ring, backlog,
-//! clock) and kick. The run that follows looks at everything. Nobody waits for anybody, except
-//! the control path, which takes an owner in process context.
+//! clock) and kick. The run that follows looks at everything. Only the control path waits: it takes
+//! an owner in process context.
 
 use super::receive::RecvSide;
 use super::send::SendSide;
@@ -36,9 +36,9 @@ const MAX_WAITERS: u32 = 4;
 /// Packets that one run takes from a backlog.
 const BACKLOG_BURST: u32 = 64;
 
-/// Runs that a doorbell makes in its caller, which holds the device meanwhile: nobody can remove
-/// it. The rest is left to a kernel thread. A process that has posted much gets to poll for the
-/// first of it.
+/// Runs that a doorbell makes in its caller. The device cannot be removed in the meantime. A kernel
+/// thread makes the other runs, so that a process that has posted much gets to poll for the first
+/// of it.
 const DOORBELL_RUNS: u32 = 4;
 
 /// The same for messages within the host, 16 MiB: no peer paces them, and the copy takes as long in
@@ -137,9 +137,9 @@ impl WireQp {
         }
     }
 
-    /// Whether something holds the send side back in the long run: the acknowledgements of its
-    /// peer. What is not held back a process can keep going for ever, and must not in softirq,
-    /// which comes before everybody else's work.
+    /// Whether acknowledgements of the peer hold the send side back in the long run. A process can
+    /// keep a side that nothing holds back busy for ever. Such a side must not stay in softirq,
+    /// which comes before all other work of the CPU.
     fn is_paced(&self) -> bool {
         self.kind.is_reliable()
             && self.copies.load(Relaxed) == 0
@@ -185,8 +185,8 @@ impl WireQp {
         again
     }
 
-    /// Calls `run`, a run in a thread, which waits for no memory any more once the QP is reset or
-    /// destroyed: that waits for the run.
+    /// Calls `run`, a run in a thread. It waits for no memory any more once the QP is reset or
+    /// destroyed, because the reset waits for the run.
     fn cut_short<R>(&self, run: impl FnOnce() -> R) -> R {
         work::unless(&|| self.state() == QpState::Reset, run)
     }
@@ -194,7 +194,7 @@ impl WireQp {
     /// Runs the send sides that waited for this one, here and now: a work item would wait for a
     /// CPU. A chain of them is cut off.
     fn run_waiters(&self) {
-        // Whoever owns it looks when it has let go.
+        // The owner looks for waiters after it has let go.
         if self.send.is_owned() {
             return;
         }
@@ -203,7 +203,8 @@ impl WireQp {
             let Some(qp) = next else {
                 return;
             };
-            // It may be another process's, which is not to miss it while this one has no CPU.
+            // The QP may belong to another process, which must not have to wait while this process
+            // has no CPU.
             let softirq = NoSoftirq::new();
             if qp.run_send_alone(&mut None, Runner::Direct) {
                 qp.schedule_send();
@@ -216,8 +217,8 @@ impl WireQp {
         }
     }
 
-    /// The QP that waits for the send side. Who leaves its number looks once more whether that is
-    /// owned; the owner looks here after it has let go.
+    /// The QP that waits for the send side. A QP that leaves its number looks once more whether the
+    /// side is owned; the owner looks here after it has let go.
     fn take_send_waiter(&self) -> Option<Ref<WireQp>> {
         if self.send_waiter.load(Relaxed) == 0 {
             return None;
@@ -272,7 +273,7 @@ impl WireQp {
             drop(rcu);
             run
         });
-        // Behind the answers of this run: at the end of the softirq that this is, as a rule.
+        // After the answers of this run, usually at the end of the softirq that makes the run.
         if fetch {
             self.schedule_send();
         }

@@ -4,9 +4,9 @@
 
 use crate::prelude::*;
 
-/// Packets that are handed to the stack at a time. On a virtual link, what a process hands over is
-/// received by its peer in the same breath; with larger bursts that takes longer than softirqs may,
-/// and the rest waits for a thread that has to compete for the CPU.
+/// Packets that are handed to the stack at a time. On a virtual link, the peer receives the packets
+/// of a burst within the call that hands them over. With larger bursts this takes longer than
+/// softirqs may, and the rest waits for a thread that has to compete for the CPU.
 const BURST: usize = 16;
 
 /// Packets that one run of a send side has built. They are handed over in bursts, and counted at
