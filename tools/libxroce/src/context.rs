@@ -207,17 +207,16 @@ pub unsafe extern "C" fn import_context(
     object(unsafe { make(layout, device, cmd_fd, agree) })
 }
 
-/// `free_context`: ibv_close_device(3). If the program left queues behind, their rings end here: the
-/// kernel learns of the close when nothing holds the file any more, and XRC targets, which outlive
-/// the context in their domain, shall know it at once.
+/// `free_context`: ibv_close_device(3). If the program left queues behind, their rings are shared
+/// with the kernel no longer: it learns of the close when nothing holds the file any more, and XRC
+/// targets, which outlive the context in their domain, shall know it at once.
 ///
 /// # Safety
 ///
 /// Called by libibverbs with a context of ours that nobody uses any more.
 pub unsafe extern "C" fn free_context(context: *mut IbvContext) {
     let base = layout::verbs_context(context);
-    // SAFETY: what `make` made, which nobody uses any more, nor any object of it; libibverbs
-    // allocated it with calloc.
+    // SAFETY: what `make` made; libibverbs allocated it with calloc.
     unsafe {
         Mapping::end_all(Context::fd(context));
         cmd::verbs_uninit_context(base);

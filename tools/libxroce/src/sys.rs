@@ -11,11 +11,17 @@ use core::ffi::{
 use core::ptr::NonNull;
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::sync::atomic::{
+    fence,
+    Ordering, //
+};
 use std::sync::{
     Mutex,
     MutexGuard,
     PoisonError, //
 };
+
+use crate::abi;
 
 /// An errno value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,8 @@ extern "C" {
         offset: i64,
     ) -> *mut c_void;
     fn munmap(addr: *mut c_void, len: usize) -> c_int;
+    /// Its last argument is the new address.
+    fn mremap(addr: *mut c_void, old_len: usize, new_len: usize, flags: c_int, ...) -> *mut c_void;
     fn write(fd: c_int, buf: *const c_void, len: usize) -> isize;
     fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> c_int;
     fn clock_gettime(clock: c_int, out: *mut Timespec) -> c_int;
@@ -74,8 +82,10 @@ extern "C" {
 
 const PROT_READ_WRITE: c_int = 3;
 const MAP_SHARED: c_int = 1;
-#[cfg(test)]
+const MAP_PRIVATE: c_int = 2;
 const MAP_ANONYMOUS: c_int = 0x20;
+const MREMAP_MAYMOVE: c_int = 1;
+const MREMAP_FIXED: c_int = 2;
 
 /// `CLOCK_REALTIME`
 pub const CLOCK_REALTIME: c_int = 0;
@@ -237,7 +247,37 @@ fn mapped() -> MutexGuard<'static, Mapped> {
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Memory shared with the kernel; unmapped when dropped, or by [`Mapping::end_all`].
+/// Replaces a mapping of a device by memory of the process with what it contains. False, and
+/// nothing has changed, when there is none.
+///
+/// # Safety
+///
+/// `base` and `len` must be those of a whole mapping.
+unsafe fn detach(base: *mut c_void, len: usize) -> bool {
+    let head = abi::RING_HDR_SIZE.min(len);
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory. It is
+    // of the same length as the one that is copied (contract), and then takes its place, in one
+    // step, with the same content and rights: who has pointers into it notices nothing. The kernel
+    // may write meanwhile: the index of a ring is copied before the slots that it covers.
+    unsafe {
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS;
+        let copy = mmap(core::ptr::null_mut(), len, PROT_READ_WRITE, flags, -1, 0);
+        if copy as isize == -1 {
+            return false;
+        }
+        let (from, to) = (base.cast::<u8>(), copy.cast::<u8>());
+        core::ptr::copy_nonoverlapping(from, to, head);
+        fence(Ordering::SeqCst);
+        core::ptr::copy_nonoverlapping(from.add(head), to.add(head), len - head);
+        let moved = mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, base);
+        if moved as isize == -1 {
+            munmap(copy, len);
+        }
+        moved == base
+    }
+}
+
+/// Memory shared with the kernel; unmapped when dropped.
 pub struct Mapping {
     base: NonNull<u8>,
     len: usize,
@@ -292,22 +332,17 @@ impl Mapping {
         Ok(Self { base, len, number })
     }
 
-    /// Unmaps all that was mapped through `fd`, which is about to be closed: each mapping would
-    /// keep the file open.
-    ///
-    /// # Safety
-    ///
-    /// Objects with such mappings, which nobody has destroyed, may not be used any more but to drop
-    /// them.
-    pub unsafe fn end_all(fd: c_int) {
-        mapped().all.retain(|_, &mut (of, base, len)| {
-            if of == fd {
-                // SAFETY: exactly a mapping that `new` made and nobody has ended yet, and that
-                // nobody uses any more, as the caller says.
-                unsafe { munmap(base as *mut c_void, len) };
+    /// Replaces all that was mapped through `fd`, which is about to be closed, by copies: each
+    /// mapping would keep the file open. They are copies, which nobody fills any more, because a
+    /// thread may still look at a queue when its process ends and librdmacm closes the device. What
+    /// there is no memory for stays.
+    pub fn end_all(fd: c_int) {
+        for (of, base, len) in mapped().all.values_mut().filter(|m| m.0 == fd) {
+            // SAFETY: exactly a mapping that `new` made and nobody has unmapped yet.
+            if unsafe { detach(*base as *mut c_void, *len) } {
+                *of = -1;
             }
-            of != fd
-        });
+        }
     }
 
     /// First byte; page aligned.
@@ -323,11 +358,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if mapped().all.remove(&self.number).is_none() {
-            return;
-        }
-        // SAFETY: this is exactly the mapping that `new` made, which `end_all` has not ended, and
-        // whoever holds pointers into it borrows or owns this object.
+        mapped().all.remove(&self.number);
+        // SAFETY: this is exactly the mapping that `new` made, or its copy, and whoever
+        // holds pointers into it borrows or owns this object.
         unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
@@ -337,3 +370,45 @@ impl Drop for Mapping {
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn a_closed_device_leaves_a_copy() {
+        let path = std::env::temp_dir().join(format!("libxroce-{}", std::process::id()));
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .expect("a file");
+        std::fs::remove_file(&path).expect("its name");
+        let content: Vec<u8> = (0..8192u32).map(|i| (i % 251) as u8).collect();
+        file.write_all_at(&content, 0).expect("room");
+        let map = Mapping::device(file.as_raw_fd(), 0, content.len()).expect("memory");
+        let other = Mapping::anonymous(4096).expect("memory");
+        let at = |i: usize| {
+            assert!(i < map.len());
+            // SAFETY: within the mapping; read by nobody else.
+            unsafe { map.base().add(i).read_volatile() }
+        };
+        Mapping::end_all(file.as_raw_fd());
+        assert!((0..content.len()).all(|i| at(i) == content[i]));
+        // Neither side sees what the other one writes.
+        file.write_all_at(&[0xff; 8], 0).expect("room");
+        assert_eq!(at(0), content[0]);
+        // SAFETY: as above.
+        unsafe { map.base().add(4096).write_volatile(!content[4096]) };
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 4096).expect("content");
+        assert_eq!(byte[0], content[4096]);
+        // Once more does nothing, and both go.
+        Mapping::end_all(file.as_raw_fd());
+        assert_eq!(at(4096), !content[4096]);
+        drop((map, other));
+    }
+}
