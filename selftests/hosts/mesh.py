@@ -2,16 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """Runs in each of several guests (tools/vm/run --hosts).
 
-   mesh.py clean|lossy
+   mesh.py clean|lossy [SECONDS]
 
 Each host has members, which are what processes are to a device: an open device, a PD, queues. Every
 member sends checked messages to every member of every other host, first by RC, with a connection for
 each pair, then, if all devices are xroce's, by XRC, with a connection for each member and host. The
 queue pairs are counted. On a clean wire nothing may be sent again or come out of order: no sender has a
-timer, so that a slow machine cannot make it do so. On a lossy wire something must be.
+timer, so that a slow machine cannot make it do so. On a lossy wire something must be. With SECONDS, all
+of that is repeated until they are over; each time, the queue pairs are new.
 """
 import collections
 import sys
+import time
 
 from board import DEVICE, HOST, PEERS, Board, address, barrier
 
@@ -28,7 +30,8 @@ LENGTHS = [0, 1, 100, 1024, 1025, 4096, 9000, 3]
 ROOM = 9216
 # Writes of BLOCK bytes to the next host.
 BLOCK, BLOCKS = 65536, 64
-CLEAN = sys.argv[1:] == ['clean']
+CLEAN = sys.argv[1] == 'clean'
+DURATION = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 # 4.096 us << n: none, so that only what is asked for is sent again; or 0.5 s, seven times.
 TIMEOUT = 0 if CLEAN else 17
 
@@ -89,9 +92,10 @@ def counted(kind, **wanted):
     """The device has so many queue pairs, and says so."""
     got = collections.Counter(q['type'] for q in net.rdma('qp', 'link', DEVICE + '/1'))
     got.pop('GSI', None)
-    print(f'{kind}: {MEMBERS} members here reach {MEMBERS * len(PEERS)} on {len(PEERS)} other hosts with '
-          + ', '.join(f'{n} {t}' for t, n in sorted(got.items())) + ' queue pairs', flush=True)
     assert got == wanted, f'{kind}: {dict(got)}, wanted {wanted}'
+    if not DURATION:
+        print(f'{kind}: {MEMBERS} members here reach {MEMBERS * len(PEERS)} on {len(PEERS)} other hosts with '
+              + ', '.join(f'{n} {t}' for t, n in sorted(got.items())) + ' queue pairs', flush=True)
 
 
 def exchange(kind, members, qps, send):
@@ -108,7 +112,7 @@ def exchange(kind, members, qps, send):
         qp.close()
 
 
-def rc(board, members):
+def rc(board, members, turn):
     """A connection for each pair of members."""
     cap = QPCap(max_send_wr=64, max_recv_wr=len(LENGTHS), max_send_sge=1, max_recv_sge=1)
     qps = {}
@@ -117,9 +121,9 @@ def rc(board, members):
             for other in range(MEMBERS):
                 qp = QP(member.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=member.node.cq, rcq=member.cq, cap=cap))
                 qps[member.number, peer, other] = qp
-    board.put('rc', {f'{m} {p} {o}': qp.qp_num for (m, p, o), qp in qps.items()})
+    board.put(f'rc {turn}', {f'{m} {p} {o}': qp.qp_num for (m, p, o), qp in qps.items()})
     for peer in PEERS:
-        way, theirs = board.way(peer), board.get(peer, 'rc')
+        way, theirs = board.way(peer), board.get(peer, f'rc {turn}')
         for member in members:
             for other in range(MEMBERS):
                 qp = qps[member.number, peer, other]
@@ -134,7 +138,7 @@ def rc(board, members):
     exchange('RC', members, qps.values(), send)
 
 
-def xrc(board, members):
+def xrc(board, members, turn):
     """A connection for each member and host."""
     domains = [Domain(m.node, '/run/mesh.xrcd') for m in members]
     srqs = [d.srq(m.cq, depth=m.incoming, sges=1) for d, m in zip(domains, members)]
@@ -143,12 +147,13 @@ def xrc(board, members):
     inis = {(m.number, p): initiator(m.node) for m in members for p in PEERS}
     # The target for each member of a peer; any member can make it.
     tgts = {(p, o): domains[o].tgt() for p in PEERS for o in range(MEMBERS)}
-    board.put('xrc', {'srq': [s.get_srq_num() for s in srqs],
-                      'ini': {f'{m} {p}': qp.qp_num for (m, p), qp in inis.items()},
-                      'tgt': {f'{p} {o}': qp.qp_num for (p, o), qp in tgts.items()}})
+    board.put(f'xrc {turn}', {
+        'srq': [s.get_srq_num() for s in srqs],
+        'ini': {f'{m} {p}': qp.qp_num for (m, p), qp in inis.items()},
+        'tgt': {f'{p} {o}': qp.qp_num for (p, o), qp in tgts.items()}})
     srqns = {}
     for peer in PEERS:
-        way, theirs = board.way(peer), board.get(peer, 'xrc')
+        way, theirs = board.way(peer), board.get(peer, f'xrc {turn}')
         srqns[peer] = theirs['srq']
         for member in members:
             inis[member.number, peer].to_rts(attrs(member, way, theirs['tgt'][f'{HOST} {member.number}']))
@@ -165,7 +170,7 @@ def xrc(board, members):
         thing.close()
 
 
-def bulk(board, member):
+def bulk(board, member, turn):
     """Large writes to the next host, in a ring, with many packets outstanding."""
     ring = sorted(PEERS + [HOST])
     to, source = (ring[(ring.index(HOST) + step) % len(ring)] for step in (1, -1))
@@ -173,10 +178,10 @@ def bulk(board, member):
     target, origin = node.mr(BLOCK, ALL), node.mr(BLOCK)
     cap = QPCap(max_send_wr=BLOCKS, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
     there, here = (QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=member.cq, cap=cap)) for _ in 'ab')
-    board.put('bulk', [there.qp_num, here.qp_num, target.rkey, target.buf])
-    _, qpn, rkey, raddr = board.get(to, 'bulk')
+    board.put(f'bulk {turn}', [there.qp_num, here.qp_num, target.rkey, target.buf])
+    _, qpn, rkey, raddr = board.get(to, f'bulk {turn}')
     there.to_rts(attrs(member, board.way(to), qpn))
-    here.to_rts(attrs(member, board.way(source), board.get(source, 'bulk')[0]))
+    here.to_rts(attrs(member, board.way(source), board.get(source, f'bulk {turn}')[0]))
     barrier('bulk')
     put(origin, pattern(HOST, BLOCK))
     for _ in range(BLOCKS):
@@ -186,8 +191,8 @@ def bulk(board, member):
     ok(poll(node.cq, BLOCKS, 300))
     barrier('bulk over')
     assert get(target, BLOCK) == pattern(source, BLOCK), f'what host {source} has written differs'
-    there.close()
-    here.close()
+    for thing in there, here, target, origin:
+        thing.close()
 
 
 def main():
@@ -197,16 +202,22 @@ def main():
     board.put('type', net.TYPE)
     types = {net.TYPE} | {board.get(p, 'type') for p in PEERS}
     before = net.counters(DEVICE)
-    rc(board, members)
-    if types == {'xroce'}:
-        xrc(board, members)
-    bulk(board, members[0])
+    end, turn, over = time.monotonic() + DURATION, 0, False
+    while not over:
+        rc(board, members, turn)
+        if types == {'xroce'}:
+            xrc(board, members, turn)
+        bulk(board, members[0], turn)
+        # The first host's clock decides.
+        board.put(f'over {turn}', time.monotonic() >= end)
+        over = board.get(1, f'over {turn}')
+        turn += 1
     after = net.counters(DEVICE)
     if types != {'xroce'}:
         return
     names = ['retransmits', 'duplicate_request', 'out_of_seq_request', 'rcvd_seq_err']
     grown = {n: after[n] - before[n] for n in names}
-    print(f'{after["sent_pkts"] - before["sent_pkts"]} packets sent, {grown}', flush=True)
+    print(f'{turn} times: {after["sent_pkts"] - before["sent_pkts"]} packets sent, {grown}', flush=True)
     board.put('again', grown['retransmits'])
     again = sum(board.get(p, 'again') for p in PEERS) + grown['retransmits']
     if CLEAN:
