@@ -91,6 +91,9 @@ impl<T: Send + Sync> Ref<T> {
     /// # Errors
     ///
     /// As [`new`](Self::new), and what `init` fails with.
+    // Not inline: the copies of `init` take kilobytes of stack, which the caller is not to lack while
+    // it makes what goes into `T`.
+    #[inline(never)]
     pub fn pin_init<E>(init: impl PinInit<T, E>, flags: Flags) -> Result<Self>
     where
         Error: From<E>,

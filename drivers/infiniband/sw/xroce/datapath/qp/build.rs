@@ -151,6 +151,9 @@ struct Sides {
 }
 
 impl Sides {
+    // Not inline: what is built here is large, and the caller is not to have it on its stack twice
+    // while it allocates the rest.
+    #[inline(never)]
     fn new(
         id: &Identity<'_>,
         send: SendQueue,
@@ -190,6 +193,8 @@ struct Later {
 }
 
 impl Later {
+    // Not inline, as above.
+    #[inline(never)]
     fn new(id: &Identity<'_>) -> Result<Self> {
         let cookie = u64::from(id.qpn.get());
         let timer = Timer::new(cookie, WireQp::on_send_work)?;
