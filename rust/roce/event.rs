@@ -53,8 +53,8 @@ pub enum Act {
     Wait(u64),
 }
 
-/// Holds events back until a number of completions has come or the first of them has waited for some
-/// time (`ibv_modify_cq`).
+/// Holds events back until a number of completions has come or the first of them has waited for
+/// some time (`ibv_modify_cq`).
 ///
 /// The arm stays while the event is held back. Used under the lock of the queue.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, Debug)]
@@ -69,9 +69,9 @@ pub struct Moderation {
 }
 
 impl Moderation {
-    /// An event for `count` completions or after `period_us` microseconds, whichever comes first. None
-    /// at all with a count below 2 or a period of 0: without an end to the wait an event might never
-    /// come.
+    /// An event for `count` completions or after `period_us` microseconds, whichever comes first.
+    /// None at all with a count below 2 or a period of 0: without an end to the wait an event might
+    /// never come.
     pub const fn new(count: u32, period_us: u32) -> Self {
         Self {
             count: if period_us == 0 { 0 } else { count },
@@ -119,9 +119,9 @@ impl Moderation {
         Act::Wait(since.saturating_add(self.period_ns))
     }
 
-    /// The time that [`Act::Wait`] named has come, or another one. `waiting`: there are completions in
-    /// the queue; if there are none, its user has found them without an event, and the arm stands for
-    /// the next.
+    /// The time that [`Act::Wait`] named has come, or another one. `waiting`: there are completions
+    /// in the queue; if there are none, its user has found them without an event, and the arm
+    /// stands for the next.
     pub fn due(&mut self, now: u64, waiting: bool) -> Act {
         let Some(since) = self.since else {
             return Act::Nothing;

@@ -13,7 +13,8 @@
 //! - [`requester`] and [`responder`]: the two ends of a connection, for packets and for delivery
 //!   within a host; [`ud`]: datagrams; [`xrc`]: the SRQ of a request;
 //! - [`tm`]: tag matching, which receive takes a message;
-//! - [`psn`], [`number`], [`key`], [`opcode`], [`mtu`], [`icrc`], [`status`]: definitions that both ends share;
+//! - [`psn`], [`number`], [`key`], [`opcode`], [`mtu`], [`icrc`], [`status`]: definitions that both
+//!   ends share;
 //! - [`window`], [`congestion`], [`retry`], [`rnr`]: the amount of data in flight, congestion
 //!   control, retries, and waiting times;
 //! - [`event`]: when a completion raises an event.

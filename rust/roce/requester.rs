@@ -155,8 +155,8 @@ enum State {
 /// What [`Requester::drain`] is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Drain {
-    /// RTS to SQD: work requests not yet begun wait. [`RequesterEnv::sq_drained`] is called when all
-    /// others are done, at the earliest by the next [`Requester::poll_transmit`].
+    /// RTS to SQD: work requests not yet begun wait. [`RequesterEnv::sq_drained`] is called when
+    /// all others are done, at the earliest by the next [`Requester::poll_transmit`].
     Begin,
     /// SQD to RTS: goes on.
     End,

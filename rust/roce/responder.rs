@@ -408,7 +408,8 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// Why a request is not executed for want of a queue that works. The target of an XRC domain
-    /// belongs to others as well, who go on: the sender is told to wait, as for a queue that is empty.
+    /// belongs to others as well, who go on: the sender is told to wait, as for a queue that is
+    /// empty.
     fn broken(&self) -> Refused {
         match self.config.service {
             Service::XrcTgt => Refused::Rnr,

@@ -63,8 +63,8 @@ unsafe impl Send for Adaptive {}
 unsafe impl Sync for Adaptive {}
 
 impl Adaptive {
-    /// Begins at level 0. When another one is due, `f(cookie)` is called in a kernel thread and is to
-    /// take it from [`level`](Self::level); it finds the queue by its number in a
+    /// Begins at level 0. When another one is due, `f(cookie)` is called in a kernel thread and is
+    /// to take it from [`level`](Self::level); it finds the queue by its number in a
     /// [`Table`](crate::rcu::Table). Process context.
     ///
     /// # Errors
@@ -79,8 +79,8 @@ impl Adaptive {
         })
     }
 
-    /// There is an event; `completions` have come since the one before. Any context but NMI, under the
-    /// lock of the queue.
+    /// There is an event; `completions` have come since the one before. Any context but NMI, under
+    /// the lock of the queue.
     pub fn event(&mut self, completions: u32) {
         // SAFETY: By the type invariant; the reference is exclusive.
         unsafe { bindings::xrdma_dim_event(self.ptr.as_ptr(), u64::from(completions)) };
@@ -104,8 +104,8 @@ impl Adaptive {
 }
 
 impl Drop for Adaptive {
-    /// Waits for the function that [`Adaptive::new`] was given. Process context, sleeps; without the
-    /// lock of the queue, and not from that function.
+    /// Waits for the function that [`Adaptive::new`] was given. Process context, sleeps; without
+    /// the lock of the queue, and not from that function.
     fn drop(&mut self) {
         // SAFETY: By the type invariant; there are no more events, since nobody has a reference.
         unsafe { bindings::xrdma_dim_free(self.ptr.as_ptr()) };

@@ -19,8 +19,8 @@ use crate::bindings;
 /// What an interrupt does.
 pub(crate) trait Handler: Send + Sync + 'static {
     /// Runs on the CPU that the affinity of the interrupt names: in hard interrupt context, or in a
-    /// thread when the kernel forces that (`threadirqs`). Never twice at a time for one interrupt. Must
-    /// not sleep and must not drop the last reference to its [`Interrupts`].
+    /// thread when the kernel forces that (`threadirqs`). Never twice at a time for one interrupt.
+    /// Must not sleep and must not drop the last reference to its [`Interrupts`].
     fn handle(&self);
 
     /// The interrupt has ended: `handle` is not called any more. Process context.
@@ -53,14 +53,15 @@ impl Line {
         unsafe { bindings::xrdma_vector_raise(self.0.as_ptr()) };
     }
 
-    /// As [`raise`](Self::raise), but from softirq: when other softirqs, and if they take long tasks,
-    /// have had their turn on this CPU.
+    /// As [`raise`](Self::raise), but from softirq: when other softirqs, and if they take long
+    /// tasks, have had their turn on this CPU.
     ///
     /// # Safety
     ///
     /// The caller is the handler.
     pub(crate) unsafe fn raise_later(self) {
-        // SAFETY: The set, of which this is an element, is not freed before its handlers have ended.
+        // SAFETY: The set, of which this is an element, is not freed before its handlers have
+        // ended.
         unsafe { bindings::xrdma_vector_raise_later(self.0.as_ptr()) };
     }
 }
@@ -69,8 +70,8 @@ impl Line {
 ///
 /// # Invariants
 ///
-/// `raw` is a set made by `xrdma_vectors_alloc`, owned by this value. Element `i` has the pointer to
-/// the value behind `handlers[i]` for its data once it is started.
+/// `raw` is a set made by `xrdma_vectors_alloc`, owned by this value. Element `i` has the pointer
+/// to the value behind `handlers[i]` for its data once it is started.
 pub(crate) struct Interrupts<T: Handler> {
     raw: NonNull<bindings::xrdma_vectors>,
     handlers: KVec<Arc<T>>,
@@ -151,8 +152,8 @@ impl<T: Handler> Drop for Interrupts<T> {
     /// Waits for handlers that run. Process context.
     fn drop(&mut self) {
         // SAFETY: By the type invariant; handlers, which may run until the call returns, are still
-        // there: fields are dropped afterwards. Nobody else raises any more, which is a condition of
-        // `Line::raise`.
+        // there: fields are dropped afterwards. Nobody else raises any more, which is a condition
+        // of `Line::raise`.
         unsafe { bindings::xrdma_vectors_free(self.raw.as_ptr()) };
         for handler in &self.handlers {
             handler.end();

@@ -126,8 +126,8 @@ impl Region<'_> {
         Ok(())
     }
 
-    /// Stores `swap` in the 8 bytes at `off` if they are `compare`, atomically towards every CPU and
-    /// user space; returns what was there. Host byte order.
+    /// Stores `swap` in the 8 bytes at `off` if they are `compare`, atomically towards every CPU
+    /// and user space; returns what was there. Host byte order.
     ///
     /// # Errors
     ///
@@ -200,8 +200,8 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Runs `f` on a view of `len` bytes at `off`, with their offset in the view. Sleeps if the memory
-    /// does.
+    /// Runs `f` on a view of `len` bytes at `off`, with their offset in the view. Sleeps if the
+    /// memory does.
     #[inline]
     fn with<R>(
         &self,

@@ -96,11 +96,11 @@ pub struct Owner<T> {
     data: UnsafeCell<T>,
 }
 
-// The state is an atomic of `core`: nothing in C looks at it but the wait below, which reads it with
-// READ_ONCE(), and in a kernel built by GCC the kernel crate's atomics are calls out of line. All its
-// operations are sequentially consistent read-modify-writes, which are full barriers on x86; where
-// they are not, `full` adds one, because runs read memory that user space writes and that protocol
-// needs the fence between the end of one look and the beginning of the next.
+// The state is an atomic of `core`: nothing in C looks at it but the wait below, which reads it
+// with READ_ONCE(), and in a kernel built by GCC the kernel crate's atomics are calls out of line.
+// All its operations are sequentially consistent read-modify-writes, which are full barriers on
+// x86; where they are not, `full` adds one, because runs read memory that user space writes and
+// that protocol needs the fence between the end of one look and the beginning of the next.
 
 // SAFETY: It hands out `&mut T` to one thread at a time, so it moves `T` between threads.
 unsafe impl<T: Send> Sync for Owner<T> {}
@@ -141,10 +141,11 @@ impl<T> Owner<T> {
         now
     }
 
-    /// Sees to it that `f` runs after this call began: here, or by the present owner. Any context but
-    /// NMI; never waits. See the type for what `f` must be.
+    /// Sees to it that `f` runs after this call began: here, or by the present owner. Any context
+    /// but NMI; never waits. See the type for what `f` must be.
     ///
-    /// `f` runs with the context of the caller and may be run several times, as long as others kick.
+    /// `f` runs with the context of the caller and may be run several times, as long as others
+    /// kick.
     #[inline]
     pub fn kick(&self, mut f: impl FnMut(&mut T) -> Run) -> Kick {
         self.update(|w| Some(w.mark()));
@@ -185,9 +186,9 @@ impl<T> Owner<T> {
         }
     }
 
-    /// As [`lock`](Self::lock), with softirq off from the moment that the data is taken until it is given
-    /// back: the holder is not preempted, so the data is missed by others for no longer than it is used.
-    /// For data that belongs to another process.
+    /// As [`lock`](Self::lock), with softirq off from the moment that the data is taken until it is
+    /// given back: the holder is not preempted, so the data is missed by others for no longer than
+    /// it is used. For data that belongs to another process.
     pub fn lock_bh(&self) -> OwnerGuardBh<'_, T> {
         self.update(|w| Some(w.enter_wait()));
         loop {
@@ -231,8 +232,8 @@ impl<T> Owner<T> {
 #[must_use]
 pub struct OwnerGuard<'a, T> {
     owner: &'a Owner<T>,
-    /// What it stands for, and may be shared and sent like: an `Owner` may be shared whenever `T` may be
-    /// sent, while a shared guard gives `&T`, which is for threads only if `T` is `Sync`.
+    /// What it stands for, and may be shared and sent like: an `Owner` may be shared whenever `T`
+    /// may be sent, while a shared guard gives `&T`, which is for threads only if `T` is `Sync`.
     _data: PhantomData<&'a mut T>,
 }
 

@@ -32,8 +32,8 @@ use crate::bindings;
 /// cgroup of whoever makes the ring. It is dropped in process context.
 ///
 /// All offsets are in bytes from the start; an access that is not inside, or a word that is not
-/// aligned, is `EINVAL`. Accesses are possible in any context. They use `core`'s atomics because the
-/// other side is user space and because they are inline.
+/// aligned, is `EINVAL`. Accesses are possible in any context. They use `core`'s atomics because
+/// the other side is user space and because they are inline.
 ///
 /// # Invariants
 ///
@@ -236,8 +236,8 @@ impl RingMem {
         Ok(())
     }
 
-    /// Maps the ring from its start into a VMA, whose pages then live on their own. Process context,
-    /// in the `mmap` of a file.
+    /// Maps the ring from its start into a VMA, whose pages then live on their own. Process
+    /// context, in the `mmap` of a file.
     ///
     /// # Errors
     ///

@@ -24,9 +24,10 @@ use kernel::{
 
 use crate::bindings;
 
-/// Keeps softirq off this CPU as long as it lives, and so the task on it: nothing but a hard interrupt
-/// gets in between. For what others would have to wait for if a task of low priority lost its CPU in the
-/// midst of it. Nothing in between may sleep, and RCU takes all of it for a read section. May be nested.
+/// Keeps softirq off this CPU as long as it lives, and so the task on it: nothing but a hard
+/// interrupt gets in between. For what others would have to wait for if a task of low priority lost
+/// its CPU in the midst of it. Nothing in between may sleep, and RCU takes all of it for a read
+/// section. May be nested.
 pub struct NoSoftirq {
     _not_send: NotThreadSafe,
 }
@@ -36,8 +37,8 @@ impl NoSoftirq {
     #[inline]
     #[expect(clippy::new_without_default, reason = "it has an effect")]
     pub fn new() -> Self {
-        // SAFETY: Undone by the drop, on the same CPU: the value cannot go to another thread, and this
-        // one stays where it is.
+        // SAFETY: Undone by the drop, on the same CPU: the value cannot go to another thread, and
+        // this one stays where it is.
         unsafe { bindings::xrdma_bh_disable() };
         Self {
             _not_send: NotThreadSafe,
@@ -57,8 +58,8 @@ impl Drop for NoSoftirq {
 /// context and softirq. Made by [`new_spinlock_bh!`](crate::new_spinlock_bh).
 pub type SpinLockBh<T> = Lock<T, BhBackend>;
 
-/// A spinlock that keeps interrupts off while it is held: for data that is reached from any context.
-/// Made by [`new_spinlock_irq!`](crate::new_spinlock_irq).
+/// A spinlock that keeps interrupts off while it is held: for data that is reached from any
+/// context. Made by [`new_spinlock_irq!`](crate::new_spinlock_irq).
 pub type SpinLockIrq<T> = Lock<T, IrqBackend>;
 
 /// The backend of [`SpinLockBh`].
@@ -165,8 +166,8 @@ pub use crate::{
     new_spinlock_irq, //
 };
 
-/// A full memory barrier: no load or store of this CPU passes it in either direction. What separates
-/// "I have announced that I stop" from "I look once more" in protocols with user space.
+/// A full memory barrier: no load or store of this CPU passes it in either direction. What
+/// separates "I have announced that I stop" from "I look once more" in protocols with user space.
 #[inline]
 pub fn full_fence() {
     fence(Ordering::SeqCst);

@@ -67,8 +67,8 @@ impl Timer {
         })
     }
 
-    /// Has it fire at `ns` ([`now_ns`]'s clock), or when it was to fire before, if that is sooner; not
-    /// at all once the [`Services`](work::Services) have ended. Any context but NMI.
+    /// Has it fire at `ns` ([`now_ns`]'s clock), or when it was to fire before, if that is sooner;
+    /// not at all once the [`Services`](work::Services) have ended. Any context but NMI.
     #[inline]
     pub fn start_at(&self, ns: u64) {
         // SAFETY: By the type invariant.

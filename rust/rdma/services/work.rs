@@ -59,19 +59,19 @@ pub(crate) fn free_queue() -> Option<NonNull<workqueue_struct>> {
     NonNull::new(FREE.load(Ordering::Acquire))
 }
 
-/// What the other services stand on: the work queues, the hook into network namespaces and that into
-/// CPU hotplug.
+/// What the other services stand on: the work queues, the hook into network namespaces and that
+/// into CPU hotplug.
 ///
-/// One per module; it is meant to be the *last* field of the module's structure, so that it is dropped
-/// after everything that uses it. Dropping it waits until all objects whose last [`Ref`](rcu::Ref) is
-/// gone are dropped.
+/// One per module; it is meant to be the *last* field of the module's structure, so that it is
+/// dropped after everything that uses it. Dropping it waits until all objects whose last
+/// [`Ref`](rcu::Ref) is gone are dropped.
 ///
-/// After that the kernel calls nothing of the module's text any more. What would have it do so and is
-/// still there, because it was leaked or comes later in the order of drops, ends with the services: the
-/// link type with its devices, [notifiers](crate::net::NetdevNotifier), interrupts,
-/// [timers](crate::timer::Timer), [work items](Work) and [`Adaptive`](crate::dim::Adaptive). They do
-/// nothing from then on. A module whose services are leaked themselves stays in memory: its removal
-/// does not end.
+/// After that the kernel calls nothing of the module's text any more. What would have it do so and
+/// is still there, because it was leaked or comes later in the order of drops, ends with the
+/// services: the link type with its devices, [notifiers](crate::net::NetdevNotifier), interrupts,
+/// [timers](crate::timer::Timer), [work items](Work) and [`Adaptive`](crate::dim::Adaptive). They
+/// do nothing from then on. A module whose services are leaked themselves stays in memory: its
+/// removal does not end.
 pub struct Services {
     _not_constructible: PhantomData<()>,
 }
@@ -144,7 +144,8 @@ impl Services {
         })
     }
 
-    /// Waits until no object is between its last reference and the end of its drop. Process context.
+    /// Waits until no object is between its last reference and the end of its drop. Process
+    /// context.
     ///
     /// A drop may drop the last references of other objects, which then wait for a grace period of
     /// their own; so this goes round until there are none.
@@ -158,9 +159,9 @@ impl Services {
 /// See [`Services::drain`]; the queues for runs and for drops exist during the call.
 fn drain(run: NonNull<workqueue_struct>, free: NonNull<workqueue_struct>) {
     loop {
-        // SAFETY: Process context. The first waits for runs, which drop references; the second until
-        // every grace period that an object waits for has put its work on the queue for drops, the
-        // third until that work is done.
+        // SAFETY: Process context. The first waits for runs, which drop references; the second
+        // until every grace period that an object waits for has put its work on the queue for
+        // drops, the third until that work is done.
         unsafe {
             bindings::xrdma_workqueue_flush(run.as_ptr());
             kernel::bindings::rcu_barrier();
@@ -180,16 +181,16 @@ impl Drop for Services {
             bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_NOTIFIERS);
         }
         self.drain();
-        // SAFETY: Process context; started by `start`, stopped once, here. Tunnels that are open are
-        // closed; there are no devices any more that could raise the events of vectors.
+        // SAFETY: Process context; started by `start`, stopped once, here. Tunnels that are open
+        // are closed; there are no devices any more that could raise the events of vectors.
         unsafe {
             bindings::xrdma_udp_exit();
             bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_VECTORS);
             bindings::xrdma_vectors_exit();
             bindings::xrdma_ends_all(bindings::xrdma_ends_XRDMA_END_CALLS);
         }
-        // What the last calls have dropped, and what goes with that: once the queue is no more to be had,
-        // a drop that makes others necessary leaks them.
+        // What the last calls have dropped, and what goes with that: once the queue is no more to
+        // be had, a drop that makes others necessary leaks them.
         self.drain();
         let run = RUN.swap(ptr::null_mut(), Ordering::AcqRel);
         let bh = BH.swap(ptr::null_mut(), Ordering::AcqRel);
@@ -202,8 +203,8 @@ impl Drop for Services {
         // Drops last: the others may still have made some.
         for wq in [bh, run, free] {
             if !wq.is_null() {
-                // SAFETY: Ours since `start`. Every `Work` is disabled, every deferred drop has been
-                // waited for, and no new one can come: the queue is no more to be had.
+                // SAFETY: Ours since `start`. Every `Work` is disabled, every deferred drop has
+                // been waited for, and no new one can come: the queue is no more to be had.
                 unsafe { bindings::xrdma_workqueue_destroy(wq) };
             }
         }
@@ -215,8 +216,8 @@ impl Drop for Services {
 
 /// A call to a function, to be made soon in another context.
 ///
-/// The function gets a number and finds its object by it, in a [`Table`](rcu::Table): the work has no
-/// pointer that could outlive the object.
+/// The function gets a number and finds its object by it, in a [`Table`](rcu::Table): the work has
+/// no pointer that could outlive the object.
 ///
 /// # Invariants
 ///
@@ -256,9 +257,9 @@ impl Work {
         if bh.is_null() || run.is_null() {
             return Err(ENODEV);
         }
-        // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. When `Services`
-        // end, the item is disabled, or none is made any more, before the queues are destroyed. The
-        // process is kept with the item.
+        // SAFETY: `call` takes its pointer argument for the `fn(u64)` that it is here. When
+        // `Services` end, the item is disabled, or none is made any more, before the queues are
+        // destroyed. The process is kept with the item.
         let ptr = unsafe {
             bindings::xrdma_work_alloc(
                 bh,
@@ -276,24 +277,24 @@ impl Work {
         })
     }
 
-    /// Makes sure that the function starts at least once from now on, in softirq on this CPU; false when
-    /// it was to start already, and once it has been stopped. Any context but NMI.
+    /// Makes sure that the function starts at least once from now on, in softirq on this CPU; false
+    /// when it was to start already, and once it has been stopped. Any context but NMI.
     #[inline]
     pub fn schedule(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { bindings::xrdma_work_schedule(self.ptr.as_ptr()) }
     }
 
-    /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, where it may sleep:
-    /// when its turn comes, since few items of one process have a thread at a time. With items that are
-    /// scheduled in both ways it may run twice at a time. Any context but NMI.
+    /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, where it may
+    /// sleep: when its turn comes, since few items of one process have a thread at a time. With
+    /// items that are scheduled in both ways it may run twice at a time. Any context but NMI.
     pub fn schedule_process(&self) -> bool {
         // SAFETY: By the type invariant.
         unsafe { bindings::xrdma_work_schedule_thread(self.ptr.as_ptr()) }
     }
 
-    /// Takes starts that are still to come back, waits for those that are running, in either context,
-    /// and lets none come any more. Process context, sleeps; not from the function itself.
+    /// Takes starts that are still to come back, waits for those that are running, in either
+    /// context, and lets none come any more. Process context, sleeps; not from the function itself.
     pub fn stop(&self) {
         // SAFETY: By the type invariant.
         unsafe { bindings::xrdma_work_stop(self.ptr.as_ptr()) }

@@ -182,8 +182,8 @@ fn context<P: Provider>(payload: &mut Payload<'_>) {
     let _ = payload.ucontext(); //~ E0599
 }
 
-// Devices are registered while somebody is there to unregister them, and with the operations of their
-// own provider.
+// Devices are registered while somebody is there to unregister them, and with the operations of
+// their own provider.
 fn devices<P: Provider, Q: Provider>(
     device: UnregisteredDevice<Q>,
     leave: &Leave<'_, P>,

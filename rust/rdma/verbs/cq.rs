@@ -35,8 +35,8 @@ impl<P: Provider> Cq<P> {
     /// made it. Any context.
     pub fn show_not_adaptive(&self) {
         if self.user {
-            // SAFETY: The queue exists, and is not a kernel user's: ib_core does not look behind the
-            // pointer.
+            // SAFETY: The queue exists, and is not a kernel user's: ib_core does not look behind
+            // the pointer.
             unsafe { bindings::xrdma_ib_show_adaptive(self.as_raw(), false) };
         }
     }

@@ -80,12 +80,13 @@ unsafe fn string<'a>(at: *const kernel::ffi::c_char) -> Result<&'a CStr> {
 ///
 /// While it exists, users may add devices. When it is dropped, or leaked and the
 /// [`Services`](crate::work::Services) end, they no longer may, every device of the provider is
-/// unregistered, and it is certain that none of the provider's operations runs or will run. There can
-/// be one at a time.
+/// unregistered, and it is certain that none of the provider's operations runs or will run. There
+/// can be one at a time.
 ///
 /// # Invariants
 ///
-/// `ptr` is a registered link type with [`Self::newlink`] and [`Self::dellink`], owned by this value.
+/// `ptr` is a registered link type with [`Self::newlink`] and [`Self::dellink`], owned by this
+/// value.
 pub struct Registration<P: Provider, L: LinkOps<P>> {
     ptr: NonNull<bindings::xrdma_link>,
     _ops: PhantomData<fn() -> (P, L)>,
@@ -102,12 +103,12 @@ impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
     ///
     /// # Errors
     ///
-    /// `EBUSY` when this module has a registration already; `EEXIST`, and a warning in the log, when
-    /// another one has a link type of that name; `ENOMEM`; `ENODEV` without
+    /// `EBUSY` when this module has a registration already; `EEXIST`, and a warning in the log,
+    /// when another one has a link type of that name; `ENOMEM`; `ENODEV` without
     /// [`Services`](crate::work::Services).
     pub fn new(name: &'static CStr) -> Result<Self> {
-        // SAFETY: The functions are those of a link type of `P`'s; its devices have `P`'s driver id,
-        // and all devices with that have a `dealloc_driver` operation. The name is static.
+        // SAFETY: The functions are those of a link type of `P`'s; its devices have `P`'s driver
+        // id, and all devices with that have a `dealloc_driver` operation. The name is static.
         let ptr = from_err_ptr(unsafe {
             bindings::xrdma_link_register(
                 name.as_char_ptr(),
@@ -136,8 +137,8 @@ impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
         from_result(|| {
             // SAFETY: A string that stays for the time of the call (contract).
             let name = unsafe { string(name) }?;
-            // INVARIANT: There is one registration, whose function this is, and which stays for the time
-            // of the call (contract).
+            // INVARIANT: There is one registration, whose function this is, and which stays for the
+            // time of the call (contract).
             let leave = Leave {
                 // SAFETY: As above.
                 ops: unsafe { bindings::xrdma_link_ops() },

@@ -134,8 +134,8 @@ impl<'a, P: Provider> SgList<'a, P> {
 
     /// Puts the pages of the list, as far as they fit, into `pages` instead of what was there, and
     /// returns how many elements fit. The address and length that ib_core knows the region by are
-    /// set. `pages` must not be used any more when the region's invalidation completes or it is freed:
-    /// see [`KernelAddr`](crate::mem::KernelAddr). Any context.
+    /// set. `pages` must not be used any more when the region's invalidation completes or it is
+    /// freed: see [`KernelAddr`](crate::mem::KernelAddr). Any context.
     ///
     /// # Errors
     ///
@@ -218,8 +218,8 @@ impl UserRegion {
     ///
     /// `EFAULT` for memory that is not there, `ENOMEM` beyond the limit, `EPERM`.
     pub fn pin<P: Provider>(&self, pd: &Pd<P>) -> Result<Pinned> {
-        // SAFETY: A PD's device is initialised; the memory of the device stays as long as the result,
-        // which holds a reference.
+        // SAFETY: A PD's device is initialised; the memory of the device stays as long as the
+        // result, which holds a reference.
         unsafe { umem::pin(pd.device().as_raw(), self.start, self.length, self.access) }
     }
 }
@@ -268,7 +268,8 @@ kernel::impl_flags!(
     }
 );
 
-// The operators that the macro makes are no `const fn`, so constants are made by `with` and `union`.
+// The operators that the macro makes are no `const fn`, so constants are made by `with` and
+// `union`.
 impl AccessFlags {
     /// The flags in `raw`; `None` if there are others among them than `supported` and those that a
     /// provider may ignore (`IB_ACCESS_OPTIONAL`). The latter are left out.

@@ -57,11 +57,11 @@ unsafe impl<P: Provider> Send for Entry<P> {}
 impl<P: Provider> Drop for Entry<P> {
     fn drop(&mut self) {
         let qp = self.0.as_ptr();
-        // SAFETY: Tracked since `track_qp`, or hidden since, which the tracker knows; the device still
-        // exists, since its own drop empties the table. Waits for those that are looking at the
-        // entry. Afterwards nobody knows it, so that it can be taken apart and its memory freed. The
-        // reference on a GID comes from ib_core's modify operation, whose callers give it back, or
-        // from `modify_through`.
+        // SAFETY: Tracked since `track_qp`, or hidden since, which the tracker knows; the device
+        // still exists, since its own drop empties the table. Waits for those that are looking at
+        // the entry. Afterwards nobody knows it, so that it can be taken apart and its memory
+        // freed. The reference on a GID comes from ib_core's modify operation, whose callers give
+        // it back, or from `modify_through`.
         unsafe {
             bindings::xrdma_ib_untrack_qp(qp);
             if !(*qp).av_sgid_attr.is_null() {
@@ -145,8 +145,8 @@ impl<P: Provider> PinnedDrop for TrackedQp<P> {
 }
 
 impl<P: Provider> TrackedQp<P> {
-    /// Takes the line out of `rdma res`, while the entry stays for those that are in a call on it: what it
-    /// shows ends. Waits for those that are looking at it. Process context; no lock that
+    /// Takes the line out of `rdma res`, while the entry stays for those that are in a call on it:
+    /// what it shows ends. Waits for those that are looking at it. Process context; no lock that
     /// [`Provider::query_qp`] and [`Provider::show_qp`] take may be held.
     pub fn hide(&self) {
         let entries = self.tracked.entries.lock();
@@ -208,11 +208,11 @@ impl<P: Provider> TrackedQp<P> {
 }
 
 impl<P: Provider> TrackedQp<P> {
-    /// Runs `modify`, which gives the source GID `source` to what this shows, through another queue pair:
-    /// ib_core keeps a reference on the GID for that one, which may be the first to go. So the entry
-    /// takes one of its own, and the GID's place in the table is kept as long as anybody sends from
-    /// it. `device` is the one that the entry was made for, or this fails with `ENODEV`; with `EIO` when
-    /// that is about to go. Process context; not from within [`TrackedQp::modify`].
+    /// Runs `modify`, which gives the source GID `source` to what this shows, through another queue
+    /// pair: ib_core keeps a reference on the GID for that one, which may be the first to go. So
+    /// the entry takes one of its own, and the GID's place in the table is kept as long as anybody
+    /// sends from it. `device` is the one that the entry was made for, or this fails with `ENODEV`;
+    /// with `EIO` when that is about to go. Process context; not from within [`TrackedQp::modify`].
     ///
     /// # Safety
     ///
@@ -295,10 +295,10 @@ impl ResEntry {
 impl<P: Provider> Device<P> {
     /// Lets `rdma res` show a queue pair with number `qp_num`, which no other shown one may have.
     ///
-    /// [`Provider::query_qp`] and, by [`TrackedQp::modify`], [`Provider::modify_qp`] are called with a
-    /// queue pair that has `data`; `data` is dropped with the entry. It is shown at port 1 from the
-    /// start: ib_core notes the port of those queue pairs only that it modifies itself. Process
-    /// context.
+    /// [`Provider::query_qp`] and, by [`TrackedQp::modify`], [`Provider::modify_qp`] are called
+    /// with a queue pair that has `data`; `data` is dropped with the entry. It is shown at port 1
+    /// from the start: ib_core notes the port of those queue pairs only that it modifies itself.
+    /// Process context.
     ///
     /// # Errors
     ///

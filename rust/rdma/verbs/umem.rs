@@ -22,14 +22,14 @@ use crate::{
 /// Process context, sleeps.
 ///
 /// `access` is the bits of `enum ib_access_flags`, of which any that lets somebody write makes
-/// the memory writable. The result is dropped at the latest when the device is unregistered: ib_core
-/// wants it to be released before its device goes.
+/// the memory writable. The result is dropped at the latest when the device is unregistered:
+/// ib_core wants it to be released before its device goes.
 ///
 /// # Errors
 ///
-/// `EINVAL` for a range that is empty or wraps, and in a kernel thread, `EFAULT` for one that is not
-/// all mapped so, `ENOMEM` also for more than `RLIMIT_MEMLOCK`, `EPERM`, `EOPNOTSUPP` for on-demand
-/// paging.
+/// `EINVAL` for a range that is empty or wraps, and in a kernel thread, `EFAULT` for one that is
+/// not all mapped so, `ENOMEM` also for more than `RLIMIT_MEMLOCK`, `EPERM`, `EOPNOTSUPP` for
+/// on-demand paging.
 ///
 /// # Safety
 ///

@@ -132,15 +132,16 @@ impl Handler for Vector {
     }
 
     fn end(&self) {
-        // Completion queues that are gone, whose events nobody was told: each has a reference to us.
+        // Completion queues that are gone, whose events nobody was told: each has a reference to
+        // us.
         while self.pop().is_some() {}
     }
 }
 
 /// The completion vectors of a device, at least one.
 ///
-/// They appear in `/proc/interrupts` and `/proc/irq` as any interrupt does: with a count for each CPU
-/// and an affinity that the administrator can change. Each has a CPU of its own at first.
+/// They appear in `/proc/interrupts` and `/proc/irq` as any interrupt does: with a count for each
+/// CPU and an affinity that the administrator can change. Each has a CPU of its own at first.
 pub struct Vectors(Interrupts<Vector>);
 
 impl Vectors {
@@ -148,7 +149,8 @@ impl Vectors {
     ///
     /// # Errors
     ///
-    /// `EINVAL` for none; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services); `ENOSPC` when the kernel has no more interrupts.
+    /// `EINVAL` for none; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services); `ENOSPC`
+    /// when the kernel has no more interrupts.
     pub fn new(device: &CStr, count: u32) -> Result<Self> {
         Ok(Self(Interrupts::new(device, count, Vector::new)?))
     }

@@ -82,12 +82,12 @@ impl KernelSge {
         self.addr
     }
 
-    /// The memory: valid until the work request completes, which the user promises who posted it. It
-    /// must not be used afterwards, nor written for a send.
+    /// The memory: valid until the work request completes, which the user promises who posted it.
+    /// It must not be used afterwards, nor written for a send.
     pub fn memory(&self) -> KernelAddr {
         // SAFETY: Only made from requests of kernel users, who keep the memory mapped for the
-        // device until the request completes. The provider, which gets both, completes it when it has
-        // used the memory for the last time: that is all we have, see `KernelAddr`.
+        // device until the request completes. The provider, which gets both, completes it when it
+        // has used the memory for the last time: that is all we have, see `KernelAddr`.
         unsafe { KernelAddr::new(self.addr, self.length as usize) }
     }
 }

@@ -179,8 +179,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let status = match code {
             NakCode::PsnSequence => {
                 self.stats.sequence_naks = self.stats.sequence_naks.wrapping_add(1);
-                // Waiting already, or about to transmit that packet again. While one packet is sent at
-                // a time there is no gap but an earlier one, which that packet fills.
+                // Waiting already, or about to transmit that packet again. While one packet is sent
+                // at a time there is no gap but an earlier one, which that packet fills.
                 if self.rnr_until.is_some() || self.next == self.una || self.rnr_retry.is_refused()
                 {
                     self.ignore();

@@ -163,8 +163,8 @@ pub trait ResponderEnv {
     /// Why there is no receive: each variant of [`ReceiveError`] has an answer of its own.
     fn take_receive(&mut self, srqn: Option<Srqn>) -> Result<(), ReceiveError>;
 
-    /// Whether the completion of the current receive can be posted: a message for a receive that was
-    /// kept is refused before its data are placed, however often it is sent again.
+    /// Whether the completion of the current receive can be posted: a message for a receive that
+    /// was kept is refused before its data are placed, however often it is sent again.
     fn can_complete(&mut self) -> bool;
 
     /// XRC requests that take no receive: whether `srqn` is an XRC SRQ of the

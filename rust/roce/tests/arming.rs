@@ -261,7 +261,8 @@ impl State {
                 };
             }
             User::Exchange(now) => {
-                // Without its fence the exchange is a plain store, as a careless plug-in's would be.
+                // Without its fence the exchange is a plain store, as a careless plug-in's would
+                // be.
                 let wanted = setup.arms[s.armed] as u8;
                 if setup.user_fence {
                     if !self.memory.is_drained(USER) {

@@ -4,9 +4,9 @@
 //!
 //! Tags with the same value and mask form a queue. The first tag of each queue is chained in a
 //! bucket of one hash table, whose key includes the number of the mask. Therefore a search looks at
-//! one bucket for each mask in use, [`MAX_MASKS`] at most. Of the queues that it finds, it takes the one whose first tag
-//! was posted first. The time of a search does not depend on how many tags share a value or wait in
-//! the list.
+//! one bucket for each mask in use, [`MAX_MASKS`] at most. Of the queues that it finds, it takes
+//! the one whose first tag was posted first. The time of a search does not depend on how many tags
+//! share a value or wait in the list.
 
 use core::ops::DerefMut;
 

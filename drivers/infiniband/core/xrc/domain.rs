@@ -69,8 +69,8 @@ struct Inner<T> {
     gone: bool,
 }
 
-/// Views and registrations that a target may have together: an event is raised in all of them in one
-/// go, with interrupts off.
+/// Views and registrations that a target may have together: an event is raised in all of them in
+/// one go, with interrupts off.
 const MAX_USERS: u32 = 1024;
 
 /// The next domain number; never used twice.
@@ -130,8 +130,8 @@ impl<T: Target> Domain<T> {
     ///
     /// # Errors
     ///
-    /// `ENOMEM`, also when the domain has as many targets as it may, or the number is taken; `EINVAL`
-    /// when the domain is gone.
+    /// `ENOMEM`, also when the domain has as many targets as it may, or the number is taken;
+    /// `EINVAL` when the domain is gone.
     pub fn insert(
         self: &Arc<Self>,
         qpn: Qpn,

@@ -4,13 +4,13 @@
 //!
 //! This file contains only the counting. The counted objects are elsewhere.
 
-/// The life of one target: who has it open, who is registered for it, and whether somebody asked for
-/// its end.
+/// The life of one target: who has it open, who is registered for it, and whether somebody asked
+/// for its end.
 ///
-/// - The explicit destroy of its first view, the one that it was made with, condemns it. A condemned
-///   target dies with its last view or registration, whichever goes later.
-/// - The explicit destroy of a view that only opened it condemns it if nobody else holds it then, as
-///   ib_core ends a shared queue pair with its last handle. Otherwise only the view goes.
+/// - The explicit destroy of its first view, the one that it was made with, condemns it. A
+///   condemned target dies with its last view or registration, whichever goes later.
+/// - The explicit destroy of a view that only opened it condemns it if nobody else holds it then,
+///   as ib_core ends a shared queue pair with its last handle. Otherwise only the view goes.
 /// - A view that goes because its process does (exit, kill, device closed) condemns nothing: the
 ///   target stays, findable by its number, until it is condemned or its domain goes.
 /// - A registration holds it as a view does. A target that was made by number is condemned when its

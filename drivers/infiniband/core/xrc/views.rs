@@ -91,8 +91,8 @@ impl Views {
     /// none or those that are there are only being made, or are about to go. The domain counts it
     /// then. Any context.
     ///
-    /// Handlers run without the lock, which is held for [`BATCH`] of them at a time: a target may be
-    /// open often, and peers decide when there is an event. One that is added or removed
+    /// Handlers run without the lock, which is held for [`BATCH`] of them at a time: a target may
+    /// be open often, and peers decide when there is an event. One that is added or removed
     /// meanwhile hears of it or not; the handle of one that was removed does nothing.
     pub fn event(&self, kind: QpEvent) -> bool {
         let heard = self.raise(kind);

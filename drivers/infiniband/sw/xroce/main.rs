@@ -60,8 +60,8 @@ fn comp_vectors() -> u32 {
     }
 }
 
-/// The module. Fields are dropped in this order: no new devices and the end of the old ones, no news
-/// of net devices, then everything that runs later.
+/// The module. Fields are dropped in this order: no new devices and the end of the old ones, no
+/// news of net devices, then everything that runs later.
 struct Module {
     _links: Registration<Xroce, Links>,
     _watch: NetdevNotifier,

@@ -10,13 +10,14 @@ use crate::bindings;
 /// One piece of kernel memory: what an element of a kernel user's scatter list names, on a device
 /// whose DMA addresses are kernel addresses (`CONFIG_INFINIBAND_VIRT_DMA`).
 ///
-/// Not bound by a lifetime: it waits in queues as long as the request does. That it is not used longer is
-/// up to the provider, in whose hands it is; of all that this crate exports only this memory and that of
-/// a [`PageList`](super::PageList) depend on such a promise of safe code.
+/// Not bound by a lifetime: it waits in queues as long as the request does. That it is not used
+/// longer is up to the provider, in whose hands it is; of all that this crate exports only this
+/// memory and that of a [`PageList`](super::PageList) depend on such a promise of safe code.
 ///
 /// # Invariants
 ///
-/// The bytes may be read and written as long as the value is in use, if the provider uses it as above.
+/// The bytes may be read and written as long as the value is in use, if the provider uses it as
+/// above.
 #[derive(Clone, Copy)]
 pub struct KernelAddr {
     addr: u64,
@@ -29,8 +30,8 @@ impl KernelAddr {
     /// # Safety
     ///
     /// A kernel user has passed this range to the device and keeps it until the work request that
-    /// names it completes. The value goes to the provider only, which does not use it longer, and does
-    /// not write to what a work request sends.
+    /// names it completes. The value goes to the provider only, which does not use it longer, and
+    /// does not write to what a work request sends.
     pub unsafe fn new(addr: u64, length: usize) -> Self {
         // INVARIANT: By the safety requirement.
         Self {
@@ -39,12 +40,13 @@ impl KernelAddr {
         }
     }
 
-    /// All of the kernel's memory, the offset being the address: a region of `ib_get_dma_mr()`, which
-    /// trusts its users with exactly that.
+    /// All of the kernel's memory, the offset being the address: a region of `ib_get_dma_mr()`,
+    /// which trusts its users with exactly that.
     ///
     /// # Safety
     ///
-    /// Offsets come from kernel users only, or from those that a kernel user has given a global key.
+    /// Offsets come from kernel users only, or from those that a kernel user has given a global
+    /// key.
     pub unsafe fn everything() -> Self {
         // INVARIANT: By the safety requirement on all offsets.
         Self {

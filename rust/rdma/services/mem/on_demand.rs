@@ -79,8 +79,9 @@ struct Inner {
 pub struct OnDemand(Arc<Inner>);
 
 impl OnDemand {
-    /// `length` bytes at `start` of the current process, which need not be there yet; to be written if
-    /// `writable`. A range that is longer than the address space covers all of it. Process context.
+    /// `length` bytes at `start` of the current process, which need not be there yet; to be written
+    /// if `writable`. A range that is longer than the address space covers all of it. Process
+    /// context.
     ///
     /// # Errors
     ///
@@ -93,8 +94,8 @@ impl OnDemand {
         Self::of(space, start, length, writable)
     }
 
-    /// The same range of the same process once more, to be written if `writable`: the end of one is not
-    /// that of the other. Process context.
+    /// The same range of the same process once more, to be written if `writable`: the end of one is
+    /// not that of the other. Process context.
     ///
     /// # Errors
     ///
@@ -136,14 +137,14 @@ impl OnDemand {
         *self.0.revoked.lock() = true;
     }
 
-    /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Pages that are on their way
-    /// are waited for: some seconds in all, see [`work::step`], or until [`work::unless`] or
-    /// [`work::part`] ends it. For userfaultfd that is in vain, since its monitor is not told of faults
-    /// that do not wait. Files of FUSE are not tried again: a fault there may wait for ever, so only pages
-    /// that the process has are used.
+    /// Runs `f` on `len` bytes at `offset`, which stay in memory meanwhile. Pages that are on their
+    /// way are waited for: some seconds in all, see [`work::step`], or until [`work::unless`] or
+    /// [`work::part`] ends it. For userfaultfd that is in vain, since its monitor is not told of
+    /// faults that do not wait. Files of FUSE are not tried again: a fault there may wait for ever,
+    /// so only pages that the process has are used.
     ///
-    /// Sleeps; where that is not possible it is a fault: of the caller, or of who has put such memory
-    /// behind a key while the key was in use.
+    /// Sleeps; where that is not possible it is a fault: of the caller, or of who has put such
+    /// memory behind a key while the key was in use.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ use crate::bindings;
 ///
 /// # Invariants
 ///
-/// `pages` is an array of `capacity`, owned by this value, whose first `count` entries are pages that
-/// stay as long as `first` and `length` name them.
+/// `pages` is an array of `capacity`, owned by this value, whose first `count` entries are pages
+/// that stay as long as `first` and `length` name them.
 pub struct PageList {
     pages: NonNull<*mut kernel::bindings::page>,
     capacity: usize,

@@ -35,8 +35,8 @@ impl Region<'_> {
 }
 
 impl Memory {
-    /// Whether it may be registered as persistent: it is, or each use tells, since other pages may be
-    /// there every time. Process context, sleeps.
+    /// Whether it may be registered as persistent: it is, or each use tells, since other pages may
+    /// be there every time. Process context, sleeps.
     pub fn may_persist(&self) -> bool {
         match self {
             Memory::User(pinned) => pinned.region().is_persistent(),
@@ -46,8 +46,8 @@ impl Memory {
         }
     }
 
-    /// Makes what was written to `len` bytes at `off` persistent; memory of which that cannot be said
-    /// is a fault. Any context but where the memory sleeps.
+    /// Makes what was written to `len` bytes at `off` persistent; memory of which that cannot be
+    /// said is a fault. Any context but where the memory sleeps.
     ///
     /// Whoever calls this has found that pinned memory [may persist](Self::may_persist).
     ///

@@ -45,8 +45,8 @@ unsafe impl<N: Send> Send for Backlog<N> {}
 unsafe impl<N: Send> Sync for Backlog<N> {}
 
 impl<N: Copy + 'static> Backlog<N> {
-    /// An empty queue of `process` for `limit` packets, and for no more once they take `max_bytes` of
-    /// memory, or the share of it that the process has at that time.
+    /// An empty queue of `process` for `limit` packets, and for no more once they take `max_bytes`
+    /// of memory, or the share of it that the process has at that time.
     pub fn new(limit: u32, max_bytes: u32, process: Arc<Process>) -> impl PinInit<Self> {
         pin_init!(Self {
             queue <- Opaque::ffi_init(|slot| {
@@ -68,8 +68,8 @@ impl<N: Copy + 'static> Backlog<N> {
     /// The packet, when the queue is full.
     #[inline]
     pub fn push(&self, skb: RxSkb<N>) -> Result<(), RxSkb<N>> {
-        // SAFETY: The queue and its count are valid as long as `self`, and it takes the packet over if
-        // it says so.
+        // SAFETY: The queue and its count are valid as long as `self`, and it takes the packet over
+        // if it says so.
         let pushed = unsafe {
             bindings::xrdma_skb_queue_push(
                 self.queue.get(),

@@ -105,8 +105,8 @@ impl NetDev {
         unsafe { Namespace::from_owned(bindings::xrdma_netdev_net_get(self.as_raw())) }
     }
 
-    /// Whether it is registered and in namespace `ns`: who is found by the notifier by now hears of its end. Process context, sleeps;
-    /// takes RTNL.
+    /// Whether it is registered and in namespace `ns`: who is found by the notifier by now hears of
+    /// its end. Process context, sleeps; takes RTNL.
     pub fn is_in(&self, ns: NamespaceId) -> bool {
         // SAFETY: `self` is a valid device; process context, by contract.
         unsafe { bindings::xrdma_netdev_is_in(self.as_raw(), ns.0) }

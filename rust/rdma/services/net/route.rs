@@ -43,8 +43,8 @@ pub struct Flow {
 ///
 /// # Invariants
 ///
-/// `raw.hold` is null, or this value owns it; it belongs to `tunnel`. The destination in it goes when the
-/// tunnel is closed or its namespace ends, whatever routes are left.
+/// `raw.hold` is null, or this value owns it; it belongs to `tunnel`. The destination in it goes
+/// when the tunnel is closed or its namespace ends, whatever routes are left.
 pub struct Route {
     pub(super) raw: bindings::xrdma_route,
     pub(super) tunnel: Tunnel,
@@ -62,8 +62,8 @@ impl Route {
     /// # Errors
     ///
     /// What the routing tables say (`ENETUNREACH`, also for an IPv4 source that is not ours,
-    /// `EHOSTUNREACH`, `EACCES`, `EINVAL`); `EAFNOSUPPORT` when the families differ; `ENETDOWN` when the tunnel is
-    /// closed or has no socket of this family; `ENOMEM`.
+    /// `EHOSTUNREACH`, `EACCES`, `EINVAL`); `EAFNOSUPPORT` when the families differ; `ENETDOWN`
+    /// when the tunnel is closed or has no socket of this family; `ENOMEM`.
     pub fn resolve(tunnel: &Tunnel, flow: &Flow) -> Result<Self> {
         // INVARIANT: No destination yet.
         let mut route = Self {

@@ -32,12 +32,12 @@ use crate::{
 
 /// Takes packets in.
 pub trait Receiver: 'static {
-    /// A packet came to UDP port 4791 in namespace `ns`. Softirq, in an RCU read section; several CPUs
-    /// at a time.
+    /// A packet came to UDP port 4791 in namespace `ns`. Softirq, in an RCU read section; several
+    /// CPUs at a time.
     fn receive(ns: NamespaceId, skb: RxSkb);
 
-    /// A packet for `dst` came that RoCEv2 does not allow, with IP options or extension headers or too
-    /// long, and was dropped. Context as above.
+    /// A packet for `dst` came that RoCEv2 does not allow, with IP options or extension headers or
+    /// too long, and was dropped. Context as above.
     fn refused(ns: NamespaceId, dst: &GidAddr);
 }
 
@@ -68,8 +68,8 @@ impl Tunnel {
     ///
     /// # Errors
     ///
-    /// `EADDRINUSE` when another driver (rxe) or a program has the port; `EBUSY` when it is open for
-    /// another receiver; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services).
+    /// `EADDRINUSE` when another driver (rxe) or a program has the port; `EBUSY` when it is open
+    /// for another receiver; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services).
     pub fn open<H: Receiver>(ns: &Namespace) -> Result<Self> {
         let mut error = 0;
         // SAFETY: The namespace is held during the call; `receive` is what the sockets call.

@@ -35,22 +35,22 @@ unsafe impl Send for TxSkb {}
 unsafe impl Sync for TxSkb {}
 
 impl TxSkb {
-    /// A packet of `sender` along `route` with `len` bytes of UDP payload, ICRC included. A stale route
-    /// is looked up anew first. Any context but hard interrupt.
+    /// A packet of `sender` along `route` with `len` bytes of UDP payload, ICRC included. A stale
+    /// route is looked up anew first. Any context but hard interrupt.
     ///
     /// The payload's bytes are whatever the allocator left there: the caller fills all of them, or
     /// they go out.
     ///
-    /// `None` when there is no memory or no route, when `sender` has as much under way as it may, or is
-    /// one of another tunnel: to be taken as a packet that was lost.
+    /// `None` when there is no memory or no route, when `sender` has as much under way as it may,
+    /// or is one of another tunnel: to be taken as a packet that was lost.
     #[inline]
     pub fn alloc(route: &mut Route, sender: &Sender, len: u32) -> Option<Self> {
         let sender = sender.as_raw_for(&route.tunnel)?;
         let mut tx = bindings::xrdma_tx::default();
         let raw = &mut route.raw;
         let tunnel = route.tunnel.as_raw();
-        // SAFETY: The tunnel is held by the route, which is borrowed mutably; the sender is one of the
-        // same tunnel, and borrowed.
+        // SAFETY: The tunnel is held by the route, which is borrowed mutably; the sender is one of
+        // the same tunnel, and borrowed.
         if !unsafe { bindings::xrdma_tx_alloc(tunnel, raw, sender, len, &mut tx) } {
             return None;
         }

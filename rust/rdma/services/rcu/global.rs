@@ -20,7 +20,8 @@ const READY: u8 = 2;
 /// A `static` that is initialised once, in place, when the module loads.
 ///
 /// It is never dropped: any callback may hold a `&'static T` until the module's text is gone. `T`
-/// must therefore own no memory once its users are done; an empty [`Table`](super::Table) owns none.
+/// must therefore own no memory once its users are done; an empty [`Table`](super::Table) owns
+/// none.
 ///
 /// The flag is an atomic of `core` and not of `kernel`: every look at a table begins with a look at
 /// it, and in a kernel built by GCC the latter's operations are calls out of line. It is private to

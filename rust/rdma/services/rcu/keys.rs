@@ -39,20 +39,22 @@ use crate::{
 const NUMBERS: Range<u32> = 1..1 << 24;
 
 /// A map from numbers to objects, from which an object can be taken at once: when
-/// [`remove`](Self::remove) returns, nobody uses the object any more but who has a [`KeyRef`] of it.
+/// [`remove`](Self::remove) returns, nobody uses the object any more but who has a [`KeyRef`] of
+/// it.
 ///
-/// A [`Table`] needs a grace period for that, which takes as long as everything else that RCU readers
-/// do on all CPUs, or interrupts them. Here users leave the number with their CPU while they use the
-/// object, and whoever removes it waits for those who have. So a use keeps preemption off.
+/// A [`Table`] needs a grace period for that, which takes as long as everything else that RCU
+/// readers do on all CPUs, or interrupts them. Here users leave the number with their CPU while
+/// they use the object, and whoever removes it waits for those who have. So a use keeps preemption
+/// off.
 #[pin_data]
 pub struct KeyTable<T: Send + Sync + 'static> {
     #[pin]
     table: Table<T>,
 }
 
-/// A counted reference to an object of a [`KeyTable`], which is in no other table: without its counts
-/// only those have it who look it up there. Dropped in a context that may sleep, the last one drops the
-/// object at once; elsewhere, as with [`Ref`], some time later.
+/// A counted reference to an object of a [`KeyTable`], which is in no other table: without its
+/// counts only those have it who look it up there. Dropped in a context that may sleep, the last
+/// one drops the object at once; elsewhere, as with [`Ref`], some time later.
 pub struct KeyRef<T: Send + Sync + 'static>(ManuallyDrop<Ref<T>>);
 
 impl<T: Send + Sync> KeyRef<T> {
@@ -89,9 +91,9 @@ impl<T: Send + Sync> Drop for KeyRef<T> {
         // SAFETY: This is the drop, after which nobody takes it a second time.
         let object = unsafe { ManuallyDrop::take(&mut self.0) };
         if work::may_sleep() {
-            // SAFETY: If this is the last count, the object is in no table any more: `KeyTable` has one
-            // as long as it has the object, and gives it up only when nobody uses the object without.
-            // No other table ever had it, since a `KeyRef` does not give its `Ref` away.
+            // SAFETY: If this is the last count, the object is in no table any more: `KeyTable` has
+            // one as long as it has the object, and gives it up only when nobody uses the object
+            // without. No other table ever had it, since a `KeyRef` does not give its `Ref` away.
             unsafe { Ref::drop_at_once(object) };
         }
     }
@@ -105,8 +107,8 @@ impl<T: Send + Sync> Drop for KeyRef<T> {
 struct User<T>(NonNull<Inner<T>>);
 
 impl<T: Send + Sync> User<T> {
-    /// Looks number `id` up. Any context; the value is dropped in the same one, before any that is older,
-    /// and nobody sleeps in between.
+    /// Looks number `id` up. Any context; the value is dropped in the same one, before any that is
+    /// older, and nobody sleeps in between.
     #[inline]
     fn enter(table: &Table<T>, id: u32) -> Option<Self> {
         if !NUMBERS.contains(&id) {
@@ -145,8 +147,8 @@ impl<T: Send + Sync> KeyTable<T> {
         Ok(KeyReservation(self.table.reserve()?))
     }
 
-    /// Calls `f` with the object that has number `id`. Any context; `f` must not sleep, and nobody who
-    /// removes the object has gone on before it returns.
+    /// Calls `f` with the object that has number `id`. Any context; `f` must not sleep, and nobody
+    /// who removes the object has gone on before it returns.
     #[inline]
     pub fn with<R>(&self, id: u32, f: impl FnOnce(&T) -> R) -> Option<R> {
         let user = User::enter(&self.table, id)?;
@@ -170,18 +172,18 @@ impl<T: Send + Sync> KeyTable<T> {
         object.map(KeyRef::of)
     }
 
-    /// Puts another object in the place of the one with number `id`, which nobody uses any more when
-    /// this returns but who has a reference, such as the one it returns. `None`, and nothing done, when
-    /// there is none. The caller sees to it that nobody else replaces or removes it meanwhile. Process
-    /// context.
+    /// Puts another object in the place of the one with number `id`, which nobody uses any more
+    /// when this returns but who has a reference, such as the one it returns. `None`, and nothing
+    /// done, when there is none. The caller sees to it that nobody else replaces or removes it
+    /// meanwhile. Process context.
     pub fn replace(&self, id: u32, object: KeyRef<T>) -> Option<KeyRef<T>> {
         let old = self.table.replace(id, KeyRef::into_ref(object))?;
         Self::wait(id);
         Some(KeyRef::of(old))
     }
 
-    /// Takes the object out and frees its number. When this returns nobody uses it any more but who has
-    /// a reference, such as the one it returns. Process context.
+    /// Takes the object out and frees its number. When this returns nobody uses it any more but who
+    /// has a reference, such as the one it returns. Process context.
     pub fn remove(&self, id: u32) -> Option<KeyRef<T>> {
         let old = self.table.remove(id)?;
         Self::wait(id);

@@ -48,8 +48,8 @@ pub(super) struct Inner<T> {
 ///
 /// Cloning and dropping are possible in any context but NMI. After the last reference is dropped,
 /// an RCU grace period passes, and then `T` is dropped in process context on the module's work
-/// queue for drops, where it may sleep. So a `&T` found under RCU stays good until the end of the read section,
-/// with no reference taken.
+/// queue for drops, where it may sleep. So a `&T` found under RCU stays good until the end of the
+/// read section, with no reference taken.
 ///
 /// # Invariants
 ///
@@ -91,8 +91,8 @@ impl<T: Send + Sync> Ref<T> {
     /// # Errors
     ///
     /// As [`new`](Self::new), and what `init` fails with.
-    // Not inline: the copies of `init` take kilobytes of stack, which the caller is not to lack while
-    // it makes what goes into `T`.
+    // Not inline: the copies of `init` take kilobytes of stack, which the caller is not to lack
+    // while it makes what goes into `T`.
     #[inline(never)]
     pub fn pin_init<E>(init: impl PinInit<T, E>, flags: Flags) -> Result<Self>
     where
@@ -121,7 +121,8 @@ impl<T: Send + Sync> Ref<T> {
         })
     }
 
-    /// Drops the reference and, if it was the last, `T` here. Process context, where `T` may be dropped.
+    /// Drops the reference and, if it was the last, `T` here. Process context, where `T` may be
+    /// dropped.
     ///
     /// # Safety
     ///
@@ -131,8 +132,8 @@ impl<T: Send + Sync> Ref<T> {
         // SAFETY: We have a count, so the object is there; it is used afterwards only if this was
         // the last.
         if unsafe { (*ptr.as_ptr()).refcount.dec_and_test() } {
-            // SAFETY: No reference is left, so no table has it, and by the safety requirement nobody
-            // uses it. It came from a `KBox`, and dropping in place does not move it.
+            // SAFETY: No reference is left, so no table has it, and by the safety requirement
+            // nobody uses it. It came from a `KBox`, and dropping in place does not move it.
             drop(unsafe { KBox::from_raw(ptr.as_ptr()) });
         }
     }
@@ -233,8 +234,9 @@ fn defer<T>(ptr: NonNull<Inner<T>>) {
         return;
     };
     DEFERRED.fetch_add(1, Relaxed);
-    // SAFETY: `release` was initialised with the object, is queued only once, here, and lives in the
-    // object, which only its function frees. The queue is not destroyed while DEFERRED is not zero.
+    // SAFETY: `release` was initialised with the object, is queued only once, here, and lives in
+    // the object, which only its function frees. The queue is not destroyed while DEFERRED is not
+    // zero.
     unsafe {
         let rwork = Opaque::cast_into(&raw const (*ptr.as_ptr()).release);
         kernel::bindings::queue_rcu_work(queue.as_ptr(), rwork);

@@ -112,8 +112,8 @@ impl<T: Send + Sync> Table<T> {
         self.reserve_with(GFP_ACCOUNT)
     }
 
-    /// As [`reserve`](Self::reserve), in any context if `flags` do not let it sleep. (They say no more
-    /// than that: the table is charged to its user in any case.)
+    /// As [`reserve`](Self::reserve), in any context if `flags` do not let it sleep. (They say no
+    /// more than that: the table is charged to its user in any case.)
     ///
     /// # Errors
     ///
@@ -180,13 +180,14 @@ impl<T: Send + Sync> Table<T> {
         unsafe { Ref::try_from_shared(ptr) }
     }
 
-    /// As [`get`](Self::get), of an object that `fits`. Others get no reference, not even for a moment:
-    /// their owner may count on readers being done after a grace period. `fits` must not sleep.
+    /// As [`get`](Self::get), of an object that `fits`. Others get no reference, not even for a
+    /// moment: their owner may count on readers being done after a grace period. `fits` must not
+    /// sleep.
     pub fn get_if(&self, id: u32, fits: impl FnOnce(&T) -> bool) -> Option<Ref<T>> {
         let guard = rcu::read_lock();
         let ptr = self.load(id, &guard)?;
-        // SAFETY: Found in this RCU read section, which lasts until `fits` has returned; the table's
-        // reference or the grace period after it keep the object.
+        // SAFETY: Found in this RCU read section, which lasts until `fits` has returned; the
+        // table's reference or the grace period after it keep the object.
         if !fits(unsafe { data(ptr) }) {
             return None;
         }
@@ -222,8 +223,8 @@ impl<T: Send + Sync> Table<T> {
             // SAFETY: The xarray is valid as long as `self`; `id` is written.
             let entry = unsafe { bindings::xrdma_xa_next(self.xa.get(), &mut id) };
             let ptr = NonNull::new(entry.cast())?;
-            // SAFETY: Found in this RCU read section, which lasts until `f` has returned; the table's
-            // reference or the grace period after it keep the object.
+            // SAFETY: Found in this RCU read section, which lasts until `f` has returned; the
+            // table's reference or the grace period after it keep the object.
             let object = unsafe { data(ptr) };
             if let Some(result) = f(u32::try_from(id).ok()?, object) {
                 return Some(result);
@@ -232,12 +233,12 @@ impl<T: Send + Sync> Table<T> {
         }
     }
 
-    /// Puts another object in the place of the one with number `id`, which is returned; look-ups find
-    /// one or the other. `None` when there is none, and then `object` is dropped. Any context.
+    /// Puts another object in the place of the one with number `id`, which is returned; look-ups
+    /// find one or the other. `None` when there is none, and then `object` is dropped. Any context.
     pub fn replace(&self, id: u32, object: Ref<T>) -> Option<Ref<T>> {
         let ptr = Ref::into_raw(object);
-        // SAFETY: The xarray is valid as long as `self`. The table takes over the count if it has an
-        // object with this number, as the call finds under the lock of the xarray.
+        // SAFETY: The xarray is valid as long as `self`. The table takes over the count if it has
+        // an object with this number, as the call finds under the lock of the xarray.
         let old = unsafe { bindings::xrdma_xa_replace(self.xa.get(), id, ptr.as_ptr().cast()) };
         let Some(old) = NonNull::new(old.cast()) else {
             // SAFETY: The table did not take the count over: it is ours as before.
@@ -313,8 +314,8 @@ impl<T: Send + Sync> PinnedDrop for Table<T> {
 ///
 /// # Invariants
 ///
-/// The slot of `id` in the table is reserved, and nobody else fills or frees it: [`Table::remove`] and
-/// [`Table::replace`] pass by slots without an object.
+/// The slot of `id` in the table is reserved, and nobody else fills or frees it: [`Table::remove`]
+/// and [`Table::replace`] pass by slots without an object.
 #[must_use]
 pub struct Reservation<'a, T: Send + Sync + 'static> {
     table: &'a Table<T>,
@@ -330,8 +331,8 @@ impl<T: Send + Sync> Reservation<'_, T> {
     /// Puts the object in: from now on look-ups find it. Any context.
     pub fn publish(self, object: Ref<T>) {
         let ptr = Ref::into_raw(object);
-        // SAFETY: The xarray is valid as long as the table. The table takes over the count. By the type
-        // invariant the slot is reserved, so nothing is allocated and nothing was there.
+        // SAFETY: The xarray is valid as long as the table. The table takes over the count. By the
+        // type invariant the slot is reserved, so nothing is allocated and nothing was there.
         unsafe {
             bindings::xrdma_xa_publish(self.table.xa.get(), self.id, ptr.as_ptr().cast());
         }
@@ -341,8 +342,8 @@ impl<T: Send + Sync> Reservation<'_, T> {
 
 impl<T: Send + Sync> Drop for Reservation<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: The xarray is valid as long as the table; by the type invariant the slot is reserved,
-        // and it is ours.
+        // SAFETY: The xarray is valid as long as the table; by the type invariant the slot is
+        // reserved, and it is ours.
         unsafe { bindings::xrdma_xa_release(self.table.xa.get(), self.id) };
     }
 }

@@ -252,7 +252,8 @@ pub mod device_cap {
 pub mod kernel_cap {
     use crate::bindings as b;
 
-    /// [`local_dma_lkey`](crate::device::DeviceConfig::local_dma_lkey) stands for all kernel memory.
+    /// [`local_dma_lkey`](crate::device::DeviceConfig::local_dma_lkey) stands for all kernel
+    /// memory.
     pub const LOCAL_DMA_LKEY: u64 = b::ib_kernel_cap_flags_IBK_LOCAL_DMA_LKEY as u64;
     /// `rdma link del` may remove the device.
     pub const ALLOW_USER_UNREG: u64 = b::ib_kernel_cap_flags_IBK_ALLOW_USER_UNREG as u64;

@@ -216,8 +216,8 @@ impl<P: Provider> Ops<P> {
 
     /// # Safety
     ///
-    /// See the module. `request` and `reply` are datagrams of [`pma::MAD_LEN`] bytes, the second lent
-    /// for writing.
+    /// See the module. `request` and `reply` are datagrams of [`pma::MAD_LEN`] bytes, the second
+    /// lent for writing.
     pub(super) unsafe extern "C" fn process_mad(
         ib: *mut bindings::ib_device,
         _flags: c_int,

@@ -138,8 +138,9 @@ impl<P: Provider> Ops<P> {
         // SAFETY: ib_core calls it from `ib_alloc_pd`, when the PD was created.
         let pd = unsafe { Pd::<P>::from_raw(pd) };
         Self::new_mr(pd.device().as_raw(), || {
-            // SAFETY: Asked for by a kernel user, who decides whom it tells the keys; the provider uses
-            // no other offsets than those that holders of the keys give: its part, see `KernelAddr`.
+            // SAFETY: Asked for by a kernel user, who decides whom it tells the keys; the provider
+            // uses no other offsets than those that holders of the keys give: its part, see
+            // `KernelAddr`.
             let memory = unsafe { KernelAddr::everything() };
             P::get_dma_mr(pd, access as u32, memory)
         })

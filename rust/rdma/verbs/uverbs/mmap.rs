@@ -84,9 +84,9 @@ impl Offsets {
         }
     }
 
-    /// Gives `ring` an offset among `pages`. Page 0 is to be left out, so that an offset is never 0.
-    /// `ENOMEM` when there is no room. ib_core looks at where the range begins only: what is in use there
-    /// may push the offset on, and beyond the range.
+    /// Gives `ring` an offset among `pages`. Page 0 is to be left out, so that no offset
+    /// is 0. `ENOMEM` when there is no room. ib_core looks at where the range begins only: what is
+    /// in use there may push the offset on, and beyond the range.
     pub(crate) fn insert(
         this: &Arc<Self>,
         ring: Arc<RingMem>,

@@ -144,9 +144,9 @@ impl<P: Provider> Udata<'_, P> {
         if context.is_null() {
             return Err(EINVAL);
         }
-        // SAFETY: The alloc operation of the context has succeeded, since this is not the command that
-        // it is part of (invariant) and uverbs lets no other have it before. It is freed after all
-        // commands of the file (hw_destroy_rwsem).
+        // SAFETY: The alloc operation of the context has succeeded, since this is not the command
+        // that it is part of (invariant) and uverbs lets no other have it before. It is freed after
+        // all commands of the file (hw_destroy_rwsem).
         Ok(unsafe { UContext::from_raw(context) })
     }
 }

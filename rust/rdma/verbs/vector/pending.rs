@@ -7,9 +7,9 @@
 
 /// Events that were raised and not delivered.
 ///
-/// As long as there are any, the source of the events is on its vector's queue or in the hands of the
-/// vector's handler, once: whoever makes the count leave 0 puts it there, and the handler keeps it
-/// there until the count is 0 again.
+/// As long as there are any, the source of the events is on its vector's queue or in the hands of
+/// the vector's handler, once: whoever makes the count leave 0 puts it there, and the handler keeps
+/// it there until the count is 0 again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Pending(
     /// The number.
@@ -33,8 +33,8 @@ impl Pending {
 /// Whether the handler of a vector was called, under the lock of the vector's queue.
 ///
 /// It is from when a source comes to the empty queue until the handler finds the queue empty. Who
-/// queues another meanwhile calls nobody: a handler that makes way with sources left stays away until
-/// its own call, however fast they come.
+/// queues another meanwhile calls nobody: a handler that makes way with sources left stays away
+/// until its own call, however fast they come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Called(
     /// It was.

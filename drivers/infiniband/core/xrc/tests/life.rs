@@ -310,7 +310,8 @@ fn a_target_lives_exactly_as_long_as_promised() {
         .any(|s| s.destroyed && s.made == Made::WithView && s.registrations() > 0 && s.ends == 0));
 }
 
-/// A persistent target outlives all who were registered for it or had it open, and goes with its domain.
+/// A persistent target outlives all who were registered for it or had it open, and goes with its
+/// domain.
 #[test]
 fn a_persistent_target_goes_with_its_domain() {
     let mut s = State::<2>::START;
@@ -359,8 +360,8 @@ fn a_creator_may_come_back() {
     assert_eq!(s.domain, Domain::Open);
 }
 
-/// A process that only opened the target lets go of it: the target outlives its maker all the same, if
-/// the maker does not destroy it.
+/// A process that only opened the target lets go of it: the target outlives its maker all the same,
+/// if the maker does not destroy it.
 #[test]
 fn an_opener_condemns_nothing_that_others_hold() {
     let mut s = State::<3>::START;

@@ -38,8 +38,8 @@ impl Address {
 }
 
 impl WireAh {
-    /// Makes an address handle of protection domain `pd`. EINVAL without a RoCEv2 source. Any context
-    /// that `flags` allow.
+    /// Makes an address handle of protection domain `pd`. EINVAL without a RoCEv2 source. Any
+    /// context that `flags` allow.
     ///
     /// # Errors
     ///
@@ -73,8 +73,8 @@ impl WireAh {
         self.address.lock().attr
     }
 
-    /// Runs `f` with the route to the address, for a datagram from the first QP number of `flow` to the
-    /// second. Softirq or process context; `f` must not sleep.
+    /// Runs `f` with the route to the address, for a datagram from the first QP number of `flow` to
+    /// the second. Softirq or process context; `f` must not sleep.
     pub(crate) fn with_route<R>(
         &self,
         tunnel: &Tunnel,
@@ -97,9 +97,9 @@ pub(crate) fn with<R>(number: u32, pd: PdId, f: impl FnOnce(&WireAh) -> R) -> Op
         .flatten()
 }
 
-/// The address vector of an attribute, for a flow from `local_qpn` to `remote_qpn`. EINVAL without a
-/// RoCEv2 source. The two bits of the traffic class that belong to ECN are not the user's: the packets
-/// say that they are not ECN capable, unless the caller knows better.
+/// The address vector of an attribute, for a flow from `local_qpn` to `remote_qpn`. EINVAL without
+/// a RoCEv2 source. The two bits of the traffic class that belong to ECN are not the user's: the
+/// packets say that they are not ECN capable, unless the caller knows better.
 ///
 /// # Errors
 ///

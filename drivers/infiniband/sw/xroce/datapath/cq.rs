@@ -121,19 +121,21 @@ impl WireCq {
         )
     }
 
-    /// Queue pairs are gone; what is in flight finds a dead queue from now on. Process context, sleeps.
+    /// Queue pairs are gone; what is in flight finds a dead queue from now on. Process context,
+    /// sleeps.
     pub fn end(&self) {
         self.kill();
         self.stop_alarm();
         self.stop_adapting();
     }
 
-    /// Puts a completion into the queue and raises its event; `qp` is what a kernel user finds in it.
-    /// Any context; the event itself is delivered elsewhere, by the interrupt of the queue's vector.
+    /// Puts a completion into the queue and raises its event; `qp` is what a kernel user finds in
+    /// it. Any context; the event itself is delivered elsewhere, by the interrupt of the queue's
+    /// vector.
     ///
-    /// When the queue overflows or has overflowed, nobody can learn of the completion any more, and the
-    /// caller sees to it that its queue pair ends ([`WireQp::fail`]). The queue keeps no list of its
-    /// queue pairs: each finds out when it wants to complete something.
+    /// When the queue overflows or has overflowed, nobody can learn of the completion any more, and
+    /// the caller sees to it that its queue pair ends ([`WireQp::fail`]). The queue keeps no list
+    /// of its queue pairs: each finds out when it wants to complete something.
     pub(crate) fn post_from(
         &self,
         completion: &Completion,
@@ -187,7 +189,8 @@ impl WireCq {
         inner.store.poll(entries, producer, wcs)
     }
 
-    /// `ib_req_notify_cq`; true when completions wait already and the caller wants to know. Any context.
+    /// `ib_req_notify_cq`; true when completions wait already and the caller wants to know. Any
+    /// context.
     ///
     /// # Errors
     ///

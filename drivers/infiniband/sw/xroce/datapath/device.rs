@@ -168,8 +168,8 @@ impl WireDevice {
         self.going.store(1, Relaxed);
     }
 
-    /// Whether the device is about to be unregistered. That waits for the commands under way, so those
-    /// that take long end when they see this. Any context.
+    /// Whether the device is about to be unregistered. That waits for the commands under way, so
+    /// those that take long end when they see this. Any context.
     pub fn is_going(&self) -> bool {
         self.going.load(Relaxed) != 0 || UNLOADING.load(Relaxed) != 0
     }

@@ -19,8 +19,9 @@ pub const MAX_INLINE: u32 = 512;
 pub const MAX_RD_ATOMIC: u8 = 16;
 /// READs and atomics that a QP may have outstanding at its peer: what crate `roce` keeps track of.
 pub const MAX_INIT_RD_ATOMIC: u8 = roce::requester::MAX_RD_ATOMIC;
-/// What `ibv_modify_qp` accepts for that number. The connection manager passes on what the peer offers,
-/// which for rxe is up to 128; the requester has no more than [`MAX_INIT_RD_ATOMIC`] outstanding.
+/// What `ibv_modify_qp` accepts for that number. The connection manager passes on what the peer
+/// offers, which for rxe is up to 128; the requester has no more than [`MAX_INIT_RD_ATOMIC`]
+/// outstanding.
 pub const MAX_OFFERED_RD_ATOMIC: u8 = 128;
 /// Completion queues.
 pub const MAX_CQ: u32 = 1 << 16;
@@ -36,7 +37,8 @@ pub const MAX_SRQ: u32 = 1 << 16;
 pub const MAX_SRQ_WR: u32 = 1 << 15;
 /// Tags in the matching list of a shared receive queue.
 pub const MAX_TM_TAGS: u32 = 1 << 17;
-/// Operations in the ring of a matching list: they may all be executed in softirq, before one message.
+/// Operations in the ring of a matching list: they may all be executed in softirq, before one
+/// message.
 pub const MAX_TM_OPS: u32 = 1 << 13;
 /// Elements of a tag's scatter list.
 pub const MAX_TM_SGE: u32 = 4;

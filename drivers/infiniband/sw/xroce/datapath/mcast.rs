@@ -41,8 +41,8 @@ impl Member {
 }
 
 /// A membership. ib_core counts every attach that succeeds, and a queue pair with a count cannot be
-/// destroyed; so each of them wants a detach that succeeds. uverbs lets a process attach one queue pair
-/// to one group once for every LID, which means nothing here.
+/// destroyed; so each of them wants a detach that succeeds. uverbs lets a process attach one queue
+/// pair to one group once for every LID, which means nothing here.
 #[derive(Clone, Copy)]
 pub struct Membership {
     member: Member,
@@ -53,8 +53,8 @@ pub struct Membership {
 /// The memberships of all queue pairs, sorted by member.
 pub type Members = KVec<Membership>;
 
-/// Counts an attach, and enters the member if it is the first; true when it was. ENOMEM when the group
-/// is full, or the attaches of the member are too many to be counted. Process context.
+/// Counts an attach, and enters the member if it is the first; true when it was. ENOMEM when the
+/// group is full, or the attaches of the member are too many to be counted. Process context.
 ///
 /// # Errors
 ///

@@ -48,8 +48,8 @@ pub const PERSISTENT: AccessFlags = match mem::HAS_WRITE_BACK {
 /// Flags of regions that take their time: who may meet them must be able to sleep.
 pub const SLOW: AccessFlags = PERSISTENT.with(AccessFlag::OnDemand);
 
-/// Access flags that a region may have, besides the optional ones, which are ignored. Huge pages are
-/// nothing special here.
+/// Access flags that a region may have, besides the optional ones, which are ignored. Huge pages
+/// are nothing special here.
 pub const SUPPORTED: AccessFlags = REMOTE_WRITE
     .union(REMOTE_READ)
     .union(REMOTE_ATOMIC)
@@ -105,8 +105,8 @@ pub struct Fast {
     memory: Memory,
 }
 
-/// Offset of `len` bytes at `addr` in `length` bytes at `iova`. A length of 0 touches nothing and is
-/// inside anywhere in or at the end of it.
+/// Offset of `len` bytes at `addr` in `length` bytes at `iova`. A length of 0 touches nothing and
+/// is inside anywhere in or at the end of it.
 pub fn offset(iova: u64, length: u64, addr: u64, len: u64) -> Option<u64> {
     let offset = addr.checked_sub(iova)?;
     let end = offset.checked_add(len)?;
@@ -276,8 +276,8 @@ pub(crate) fn with_local<R>(
     with(lkey, pd, addr, len, needed, f)
 }
 
-/// As [`with_local`], for the remote key in a packet that came to queue pair `qpn`; `needed` is made
-/// of [`REMOTE_WRITE`], [`REMOTE_READ`], [`REMOTE_ATOMIC`] and the like.
+/// As [`with_local`], for the remote key in a packet that came to queue pair `qpn`; `needed` is
+/// made of [`REMOTE_WRITE`], [`REMOTE_READ`], [`REMOTE_ATOMIC`] and the like.
 pub(crate) fn with_remote<R>(
     rkey: Key,
     pd: PdId,
@@ -354,10 +354,10 @@ enum Invalidator {
     Peer,
 }
 
-/// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It may
-/// be closed already. A wrong key is looked at only, since closing disturbs those who have the right
-/// one. A peer closes only what peers have a right to: no other region has a key for them, so they could
-/// have guessed it only.
+/// Closes the fast registered region `key` of protection domain `pd`: nobody uses it any more. It
+/// may be closed already. A wrong key is looked at only, since closing disturbs those who have the
+/// right one. A peer closes only what peers have a right to: no other region has a key for them, so
+/// they could have guessed it only.
 fn invalidate_fast(key: Key, pd: PdId, by: Invalidator) -> Result<(), Fault> {
     const REMOTE: AccessFlags = REMOTE_WRITE
         .union(REMOTE_READ)

@@ -48,14 +48,15 @@ pub use state::{
 /// for loss: its window is smaller than this unless it does not follow it.
 pub(crate) const BACKLOG: u32 = 1024;
 
-/// The memory that they may take: that of the largest window in packets of the largest MTU, for each of
-/// which some drivers have a buffer of 16 KiB and what belongs to it.
+/// The memory that they may take: that of the largest window in packets of the largest MTU, for
+/// each of which some drivers have a buffer of 16 KiB and what belongs to it.
 pub(crate) const BACKLOG_BYTES: u32 = 8 << 20;
 
 /// A queue pair on the wire.
 #[pin_data]
 pub struct WireQp {
-    /// Number in [`crate::tables::Tables::qps`]; for all but the GSI QP also the number on the wire.
+    /// Number in [`crate::tables::Tables::qps`]; for all but the GSI QP also the number on the
+    /// wire.
     pub qpn: Qpn,
     /// Type.
     pub kind: QpKind,
@@ -184,10 +185,10 @@ impl WireQp {
         }
     }
 
-    /// A request of the send queue fails: a reliable QP goes to the error state, an unreliable one to
-    /// SQE (IBTA 10.3.1). Called before the completion can be seen: whoever sees it finds the QP in
-    /// that state, and may bring it back from SQE to RTS at once, as ib_mad does. Any context, by the
-    /// owner of the send direction.
+    /// A request of the send queue fails: a reliable QP goes to the error state, an unreliable one
+    /// to SQE (IBTA 10.3.1). Called before the completion can be seen: whoever sees it finds the QP
+    /// in that state, and may bring it back from SQE to RTS at once, as ib_mad does. Any context,
+    /// by the owner of the send direction.
     pub(crate) fn set_send_error(&self) {
         if self.kind.is_reliable() {
             // The receives are flushed when the run ends: behind what failed.

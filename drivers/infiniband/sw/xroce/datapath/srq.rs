@@ -183,16 +183,18 @@ impl WireSrq {
         Ok(())
     }
 
-    /// Moves the receives of a process to the ring `mem` with `entries` slots, and sets the limit if
-    /// there is a `new_limit`. EINVAL when more are posted, or when there is a limit above; nothing is
-    /// changed then. Process context; the caller sees to it that there is one move at a time.
+    /// Moves the receives of a process to the ring `mem` with `entries` slots, and sets the limit
+    /// if there is a `new_limit`. EINVAL when more are posted, or when there is a limit above;
+    /// nothing is changed then. Process context; the caller sees to it that there is one move at a
+    /// time.
     ///
     /// # Errors
     ///
     /// EINVAL when more receives are posted than the new ring holds, when the limit is above its
     /// size, and for a kernel user's queue.
     pub fn move_to(&self, mem: &Arc<RingMem>, entries: u32, new_limit: Option<u32>) -> Result {
-        // A look at the old ring from where it stands now; what is taken meanwhile is copied in vain.
+        // A look at the old ring from where it stands now; what is taken meanwhile is copied in
+        // vain.
         let old = {
             let inner = self.inner.lock();
             match &inner.queue {
@@ -236,8 +238,8 @@ impl WireSrq {
         }
     }
 
-    /// Takes the oldest receive. `sges` has room for [`MAX_SGE`](crate::limits::MAX_SGE) elements. Any context; raises
-    /// the limit event when that is due.
+    /// Takes the oldest receive. `sges` has room for [`MAX_SGE`](crate::limits::MAX_SGE) elements.
+    /// Any context; raises the limit event when that is due.
     pub(crate) fn take(&self, head: &mut RecvHead, sges: &mut [Sge]) -> Result<(), Taken> {
         match self.dead.load(Relaxed) {
             0 => {}
@@ -259,8 +261,8 @@ impl WireSrq {
         taken
     }
 
-    /// The buffers may be written, and completions made, as long as the value is there; `None` when the
-    /// queue was destroyed. Any context.
+    /// The buffers may be written, and completions made, as long as the value is there; `None` when
+    /// the queue was destroyed. Any context.
     pub(crate) fn enter(&self) -> Option<Inside<'_>> {
         self.users.enter()
     }

@@ -98,8 +98,8 @@ struct Inner {
     freed: Freed,
     /// Receive directions that are running, and will look at the ring before they rest.
     runners: u32,
-    /// The last of them is about to rest, and has said so: doorbells are rung again. So many operations
-    /// that came without one are left.
+    /// The last of them is about to rest, and has said so: doorbells are rung again. So many
+    /// operations that came without one are left.
     owed: Option<u32>,
     /// The ring said something impossible; it is not looked at any more.
     corrupt: bool,
@@ -192,9 +192,9 @@ impl Tm {
         }
     }
 
-    /// What software has posted when a message comes takes part: executes it and returns with the lock.
-    /// `None` when that is more than the messages have credit for: this one has to come again. Any
-    /// context but interrupts off.
+    /// What software has posted when a message comes takes part: executes it and returns with the
+    /// lock. `None` when that is more than the messages have credit for: this one has to come
+    /// again. Any context but interrupts off.
     fn run_for_message(&self) -> Result<Option<TmGuard<'_>>, CorruptRing> {
         let mut inner = self.inner.lock();
         let waiting = inner.waiting()?;
@@ -203,9 +203,9 @@ impl Tm {
         Ok((granted == waiting).then_some(inner))
     }
 
-    /// A receive direction that was awake rests: doorbells are needed again, unless others run. What
-    /// came without one is executed, a part of it at a time. True when some is left: the direction must
-    /// do this again. Any context but interrupts off.
+    /// A receive direction that was awake rests: doorbells are needed again, unless others run.
+    /// What came without one is executed, a part of it at a time. True when some is left: the
+    /// direction must do this again. Any context but interrupts off.
     pub(crate) fn rest(&self) -> bool {
         self.rest_after(REST_BURST)
     }

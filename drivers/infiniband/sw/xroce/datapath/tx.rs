@@ -50,8 +50,8 @@ impl Path {
         &self.av
     }
 
-    /// The route, looked up now if there is none yet. One that has gone stale is looked up anew when
-    /// a packet is allocated for it. Softirq or process context.
+    /// The route, looked up now if there is none yet. One that has gone stale is looked up anew
+    /// when a packet is allocated for it. Softirq or process context.
     pub(crate) fn route(&mut self, tunnel: &Tunnel) -> Result<&mut Route> {
         match self.route {
             Some(ref mut route) => Ok(route),
@@ -71,8 +71,8 @@ impl Path {
         }
     }
 
-    /// Whether the peer's address is one of this host, in the sender's network namespace. Softirq or
-    /// process context.
+    /// Whether the peer's address is one of this host, in the sender's network namespace. Softirq
+    /// or process context.
     pub(crate) fn is_local(&mut self, tunnel: &Tunnel) -> bool {
         self.route(tunnel)
             .is_ok_and(|route| (route.still_valid() || route.refresh().is_ok()) && route.is_local())
@@ -94,8 +94,8 @@ impl From<Fault> for BuildError {
     }
 }
 
-/// Builds one packet of `sender`: `header` (BTH and the extended headers), `len` bytes of payload that `fill`
-/// writes, `pad` zero bytes and the ICRC. Softirq or process context.
+/// Builds one packet of `sender`: `header` (BTH and the extended headers), `len` bytes of payload
+/// that `fill` writes, `pad` zero bytes and the ICRC. Softirq or process context.
 pub(crate) fn build(
     route: &mut Route,
     sender: &Sender,
@@ -125,14 +125,14 @@ pub(crate) fn build(
     Ok(skb)
 }
 
-/// How a congestion notification packet is marked, whatever the data are: DSCP 48 and priority 6, as
-/// ConnectX does if not told otherwise, so that it has a queue that is not the congested one. It is there
-/// to relieve the network, so it is not to be marked itself.
+/// How a congestion notification packet is marked, whatever the data are: DSCP 48 and priority 6,
+/// as ConnectX does if not told otherwise, so that it has a queue that is not the congested one. It
+/// is there to relieve the network, so it is not to be marked itself.
 const CNP_TOS: u8 = 48 << 2 | congestion::NOT_ECT;
 const CNP_PRIORITY: u8 = 6;
 
-/// Tells the peer's queue pair `dest_qpn` that packets of its met congestion. What cannot be sent is
-/// not: the next marked packet tries again. Softirq or process context.
+/// Tells the peer's queue pair `dest_qpn` that packets of its met congestion. What cannot be sent
+/// is not: the next marked packet tries again. Softirq or process context.
 pub(crate) fn notice(
     tunnel: &Tunnel,
     sender: &Sender,

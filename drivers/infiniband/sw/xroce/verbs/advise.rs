@@ -21,10 +21,10 @@ use rdma::mr::{
 use rdma::pd::Pd;
 
 /// `ibv_advise_mr`: prefetches parts of on-demand regions. ENOENT for a key that is not of
-/// such a region, as with mlx5; EFAULT for a range outside of it, or memory that is not there; EINVAL for
-/// the key of a memory window; EPERM for a region of another protection domain or one that may not be
-/// written so; EINTR for a signal; EIO when the device is about to go: thousands of ranges of 4 GiB may
-/// take hours, and whoever removes the device waits for its commands.
+/// such a region, as with mlx5; EFAULT for a range outside of it, or memory that is not there;
+/// EINVAL for the key of a memory window; EPERM for a region of another protection domain or one
+/// that may not be written so; EINTR for a signal; EIO when the device is about to go: thousands of
+/// ranges of 4 GiB may take hours, and whoever removes the device waits for its commands.
 pub(crate) fn advise(pd: &Pd<Xroce>, advice: Advice, wait: bool, list: &[AdvisedRange]) -> Result {
     let tables = tables::tables()?;
     let device = &pd.device().data().wire;

@@ -123,8 +123,8 @@ fn entries_for(cqe: u32) -> Result<u32> {
 }
 
 /// `ibv_modify_cq`: an event for `count` completions, or `period` microseconds after the first of
-/// them, or when half of the queue is full. A count below 2 or a period of 0 ends moderation. EINVAL
-/// for what query_device does not offer. Ends adaptive moderation. Process context.
+/// them, or when half of the queue is full. A count below 2 or a period of 0 ends moderation.
+/// EINVAL for what query_device does not offer. Ends adaptive moderation. Process context.
 pub(crate) fn modify(cq: &Cq<Xroce>, count: u16, period: u16) -> Result {
     if count > limits::MAX_CQ_MODERATION_COUNT || period > limits::MAX_CQ_MODERATION_PERIOD {
         return Err(EINVAL);
@@ -160,8 +160,8 @@ pub(crate) fn resize(cq: &Cq<Xroce>, cqe: u32, udata: &mut Udata<'_, Xroce>) -> 
     Ok(entries)
 }
 
-/// What `rdma -dd resource show cq` says besides what ib_core does: the moderation of the queue, and
-/// if that is adaptive its level.
+/// What `rdma -dd resource show cq` says besides what ib_core does: the moderation of the queue,
+/// and if that is adaptive its level.
 pub(crate) fn show(cq: &Cq<Xroce>, entry: &mut ResEntry) -> Result {
     let (moderation, level) = cq.data().wire.moderation();
     let count = (c"cq_count", u64::from(moderation.count()));

@@ -13,10 +13,10 @@ use datapath::mcast::{
 use datapath::qp::QpKind;
 use rdma::qp::Qp;
 
-/// `ibv_attach_mcast`, once or more for a group, which the queue pair then leaves with the last detach;
-/// it gets each packet once. EINVAL for what is no group or no datagram queue pair, ENOMEM for a group
-/// with as many members as it can have, or too many attaches. Process context; the caller has attach and
-/// detach of one queue pair take turns, as uverbs does.
+/// `ibv_attach_mcast`, once or more for a group, which the queue pair then leaves with the last
+/// detach; it gets each packet once. EINVAL for what is no group or no datagram queue pair, ENOMEM
+/// for a group with as many members as it can have, or too many attaches. Process context; the
+/// caller has attach and detach of one queue pair take turns, as uverbs does.
 pub(crate) fn attach(qp: &Qp<Xroce>, gid: &[u8; 16]) -> Result {
     let wire = &qp.data().wire;
     let group = group(wire, gid)?;

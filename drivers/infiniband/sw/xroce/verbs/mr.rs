@@ -150,10 +150,11 @@ fn check_access(raw: u32) -> Result<AccessFlags> {
     Ok(flags)
 }
 
-/// `ibv_rereg_mr`: other memory, rights, protection domain, or several of them. The keys stay. EBUSY
-/// while windows are bound; EINVAL for a change between pinned and on-demand memory, and for memory
-/// that is to be persistent and is not; errors of [`reg_user`]. The region is as before then.
-/// Otherwise an access to on-demand memory that is under way ends with a fault, whatever changes.
+/// `ibv_rereg_mr`: other memory, rights, protection domain, or several of them. The keys stay.
+/// EBUSY while windows are bound; EINVAL for a change between pinned and on-demand memory, and for
+/// memory that is to be persistent and is not; errors of [`reg_user`]. The region is as before
+/// then. Otherwise an access to on-demand memory that is under way ends with a fault, whatever
+/// changes.
 pub(crate) fn rereg(mr: &Mr<Xroce>, change: &Rereg<'_, Xroce>) -> Result {
     let tables = tables::tables()?;
     let number = mr.data().number();
@@ -250,9 +251,10 @@ fn same_memory(fixed: &Fixed, access: AccessFlags) -> Result<Arc<Memory>> {
     Ok(Arc::new(Memory::OnDemand(again), GFP_ACCOUNT)?)
 }
 
-/// `ibv_reg_dm_mr`: addresses count from 0. EINVAL for bytes that are outside and for persistence, which
-/// this memory has not; EOPNOTSUPP for access that the device has not: device memory is there, so it is
-/// not to be faulted in. No bytes at all are a region, too: rdma-core's tests make such.
+/// `ibv_reg_dm_mr`: addresses count from 0. EINVAL for bytes that are outside and for persistence,
+/// which this memory has not; EOPNOTSUPP for access that the device has not: device memory is
+/// there, so it is not to be faulted in. No bytes at all are a region, too: rdma-core's tests make
+/// such.
 pub(crate) fn reg_dm(
     pd: &Pd<Xroce>,
     dm: &Dm<Xroce>,
@@ -322,8 +324,8 @@ pub(crate) fn map(mr: &Mr<Xroce>, sg: SgList<'_, Xroce>) -> Result<u32> {
 }
 
 /// `ibv_dereg_mr`: the key is refused from now on, and when it returns nobody reads or writes the
-/// memory any more, and its pages are not charged to the process. EBUSY while memory windows are bound
-/// to it. Process context, sleeps.
+/// memory any more, and its pages are not charged to the process. EBUSY while memory windows are
+/// bound to it. Process context, sleeps.
 pub(crate) fn dereg(mr: &Mr<Xroce>) -> Result {
     let Some(tables) = tables::get() else {
         return Ok(());

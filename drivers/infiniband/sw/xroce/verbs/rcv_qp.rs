@@ -74,14 +74,16 @@ pub(crate) fn create(
             ))
         }
         Err(e) => {
-            // No packet can have found it and its number is only reserved, but it may be past RESET.
+            // No packet can have found it and its number is only reserved, but it may be past
+            // RESET.
             target.wire.stop();
             Err(e)
         }
     }
 }
 
-/// The number that a process gave. EINVAL for one that no target can have, as for one that none has.
+/// The number that a process gave. EINVAL for one that no target can have, as for one that none
+/// has.
 fn number(given: u32) -> Result<Qpn> {
     Qpn::checked(given).ok_or(EINVAL)
 }
@@ -95,8 +97,8 @@ pub(crate) fn register(xrcd: &Xrcd<Xroce>, qpn: u32, events: FileEvents) -> Resu
     })
 }
 
-/// Changes a target of the domain, as `ibv_modify_qp` does for one that is open; EINVAL where that has
-/// EOPNOTSUPP.
+/// Changes a target of the domain, as `ibv_modify_qp` does for one that is open; EINVAL where that
+/// has EOPNOTSUPP.
 pub(crate) fn modify(xrcd: &Xrcd<Xroce>, qpn: u32, attr: &mut RcvQpAttr<'_>) -> Result {
     let mask = rcv_qp::modify_mask(attr.mask())?;
     let target = xrcd.data().domain().target(number(qpn)?)?;

@@ -201,9 +201,9 @@ fn user_tags(
     Ok((made.tm, made.mappings))
 }
 
-/// Gives a user's queue a ring for `max_wr` receives and tells user space about it. EINVAL when more
-/// are posted, or when there is a limit above; nothing is changed then. Sets the limit as well if
-/// there is a `new_limit`.
+/// Gives a user's queue a ring for `max_wr` receives and tells user space about it. EINVAL when
+/// more are posted, or when there is a limit above; nothing is changed then. Sets the limit as well
+/// if there is a `new_limit`.
 fn resize(
     srq: &Srq<Xroce>,
     max_wr: u32,
@@ -282,8 +282,8 @@ pub(crate) fn destroy(srq: &Srq<Xroce>) {
     }
 }
 
-/// A user's doorbell: operations wait in the ring of a tag-matching queue; EINVAL for another. Process
-/// context.
+/// A user's doorbell: operations wait in the ring of a tag-matching queue; EINVAL for another.
+/// Process context.
 pub(crate) fn doorbell(srq: &Srq<Xroce>) -> Result {
     let wire = &srq.data().wire;
     let tm = wire.tm.as_ref().ok_or(EINVAL)?;

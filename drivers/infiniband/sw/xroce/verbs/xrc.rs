@@ -65,8 +65,8 @@ impl XrcdData {
 #[derive(Clone)]
 pub(crate) struct Tgt {
     pub(crate) wire: Ref<WireQp>,
-    /// Its entry in `rdma res`, which is gone when the target has ended. Calls that hold a copy of this
-    /// may go on with what is left of it.
+    /// Its entry in `rdma res`, which is gone when the target has ended. Calls that hold a copy of
+    /// this may go on with what is left of it.
     pub(crate) shown: Arc<TrackedQp<Xroce>>,
 }
 
@@ -182,8 +182,8 @@ impl NewTarget {
 }
 
 /// What `rdma -dd resource show qp` says of a target besides what ib_core does: the number of its
-/// domain, as in the kernel log, how many have it open or are registered for it, and how many events
-/// of the domain's targets had no recipient.
+/// domain, as in the kernel log, how many have it open or are registered for it, and how many
+/// events of the domain's targets had no recipient.
 pub(crate) fn show(qp: &Qp<Xroce>, entry: &mut ResEntry) -> Result {
     let wire = &qp.data().wire;
     let (Some(domain), Some(users)) = (wire.domain, wire.listeners()) else {

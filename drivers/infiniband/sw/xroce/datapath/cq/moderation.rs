@@ -99,7 +99,8 @@ pub fn ensure_alarm(wire: &Ref<WireCq>) -> Result<u32> {
 }
 
 impl Inner {
-    /// Another rule. What was held back under the old one comes now, unless it was polled meanwhile.
+    /// Another rule. What was held back under the old one comes now, unless it was polled
+    /// meanwhile.
     pub(super) fn change_moderation(&mut self, new: Moderation) -> Raise {
         let held_back = self.moderation.is_waiting() && self.waiting() != 0;
         self.moderation = new;

@@ -24,9 +24,9 @@ struct Move {
 }
 
 impl WireCq {
-    /// Moves the completions that wait to the start of `ring`, which is the queue's from then on; the
-    /// old ring is freed when its mappings are gone. EINVAL when they do not fit. Process context; the
-    /// caller sees to it that there is one move at a time.
+    /// Moves the completions that wait to the start of `ring`, which is the queue's from then on;
+    /// the old ring is freed when its mappings are gone. EINVAL when they do not fit. Process
+    /// context; the caller sees to it that there is one move at a time.
     ///
     /// # Errors
     ///

@@ -135,8 +135,8 @@ impl End<'_> {
     }
 }
 
-/// Until when a copy may go on, if it may take long: memory that is not pinned may have to be waited
-/// for again and again.
+/// Until when a copy may go on, if it may take long: memory that is not pinned may have to be
+/// waited for again and again.
 #[derive(Clone, Copy)]
 pub(super) struct Until(pub(super) Option<u64>);
 
@@ -166,8 +166,8 @@ fn copy_by_buffer(
         .map_err(|_| CopyFault::Destination)
 }
 
-/// Copies `len` bytes at `offset` of `from` to the same offset of `to`, or fewer when time is up; how
-/// many. `access` is what is asked of the end that is remote.
+/// Copies `len` bytes at `offset` of `from` to the same offset of `to`, or fewer when time is up;
+/// how many. `access` is what is asked of the end that is remote.
 pub(super) fn copy(
     from: &End<'_>,
     to: &End<'_>,

@@ -107,7 +107,8 @@ impl Ends<'_> {
             Ok(None) => return Step::More,
             Err(error) => return Step::Finished(Err(error)),
         };
-        // A FLUSH or an atomic may have ended early, with its sender. The peer does not hear of that.
+        // A FLUSH or an atomic may have ended early, with its sender. The peer does not hear of
+        // that.
         let ended = match transfer.message.wr.op {
             SendOp::Flush => !self.qp.state().is_connected(),
             SendOp::CmpSwap | SendOp::FetchAdd => self.qp.state() == QpState::Reset,
@@ -147,8 +148,8 @@ impl Ends<'_> {
         }
     }
 
-    /// What the responder has asked for; asks it when the transfer begins. `None`: it is to be asked
-    /// again in another run.
+    /// What the responder has asked for; asks it when the transfer begins. `None`: it is to be
+    /// asked again in another run.
     fn plan(&mut self, transfer: &mut Transfer, now: u64) -> Result<Option<LocalPlan>, LocalError> {
         match transfer.plan {
             // The peer was reset meanwhile: what is open there is another's message.

@@ -73,11 +73,12 @@ fn range(qp: &WireQp, pd: PdId, flush: &Flush) -> Result<(u64, u64), Fault> {
 /// Executes a FLUSH from the peer of `qp` on memory of protection domain `pd`.
 ///
 /// What this host wrote is seen by all its CPUs and devices after a fence. To persistence, the CPU
-/// caches of the range are written back, which takes its time: queue pairs that may meet such memory
-/// run in a thread. The key is checked again at each step. It ends before its last step with a fault
-/// when `qp` is not connected any more; and without one when `sender` is not, the one of this host in
-/// whose run this is done, if there is one: it has to see to it that its request does not pass for done.
-/// So it has when the run pauses for memory: `left` is what remains then, to be given to the next call.
+/// caches of the range are written back, which takes its time: queue pairs that may meet such
+/// memory run in a thread. The key is checked again at each step. It ends before its last step with
+/// a fault when `qp` is not connected any more; and without one when `sender` is not, the one of
+/// this host in whose run this is done, if there is one: it has to see to it that its request does
+/// not pass for done. So it has when the run pauses for memory: `left` is what remains then, to be
+/// given to the next call.
 pub(crate) fn flush(
     qp: &WireQp,
     sender: Option<&WireQp>,

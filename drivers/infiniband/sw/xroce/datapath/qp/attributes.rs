@@ -21,7 +21,8 @@ impl WireQp {
         attr
     }
 
-    /// In SQD: nothing of the send queue is under way any more; a datagram never is. Process context.
+    /// In SQD: nothing of the send queue is under way any more; a datagram never is. Process
+    /// context.
     fn is_drained(&self) -> bool {
         if self.kind.is_datagram() {
             return true;

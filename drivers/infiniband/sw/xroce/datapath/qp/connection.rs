@@ -20,12 +20,12 @@ const NOBODY: u32 = u32::MAX;
 
 /// Number of the peer and addresses of a connection.
 ///
-/// Written in process context by the owner of the direction, whenever its peer or its address vector
-/// changes. Read in any context, at any time.
+/// Written in process context by the owner of the direction, whenever its peer or its address
+/// vector changes. Read in any context, at any time.
 ///
-/// A read that meets a write may see a mixture. So this is good for turning strangers away, which for
-/// the peer means a lost packet at the worst; the owner of the direction compares again before it does
-/// anything for those that were let in.
+/// A read that meets a write may see a mixture. So this is good for turning strangers away, which
+/// for the peer means a lost packet at the worst; the owner of the direction compares again before
+/// it does anything for those that were let in.
 //
 // Atomics of `core`: nothing in C looks at these words, and every packet does.
 pub(crate) struct Connection {
@@ -61,8 +61,8 @@ impl Connection {
         self.peer.store(NOBODY, Ordering::Relaxed);
     }
 
-    /// Whether a packet from address `src` to address `dst` is one of this connection. (Packets do not
-    /// say which queue pair sent them.)
+    /// Whether a packet from address `src` to address `dst` is one of this connection. (Packets do
+    /// not say which queue pair sent them.)
     pub(crate) fn carries(&self, src: &GidAddr, dst: &GidAddr) -> bool {
         self.peer.load(Ordering::Relaxed) != NOBODY && self.dst.is(src) && self.src.is(dst)
     }

@@ -23,8 +23,8 @@ impl WireQp {
     }
 
     /// A work queue cannot go on, since nobody can learn of what it does (IBTA: a local work queue
-    /// catastrophic error): moves to the error state, whatever the type of the QP, and says so once. Any
-    /// context, without queue locks; also called by the owners of the two directions.
+    /// catastrophic error): moves to the error state, whatever the type of the QP, and says so
+    /// once. Any context, without queue locks; also called by the owners of the two directions.
     pub(crate) fn fail(&self) {
         if self.set_error() {
             self.event(QpEvent::Fatal);
@@ -66,8 +66,8 @@ impl WireQp {
         self.kick_send();
     }
 
-    /// Begins to drain: what was begun is finished, nothing new is begun, and if `notify` says so an
-    /// event tells when that is so. The caller has set the state to SQD. Process context.
+    /// Begins to drain: what was begun is finished, nothing new is begun, and if `notify` says so
+    /// an event tells when that is so. The caller has set the state to SQD. Process context.
     pub fn start_drain(&self, notify: bool) {
         {
             let mut send = self.send.lock();
@@ -86,8 +86,8 @@ impl WireQp {
         self.kick_send();
     }
 
-    /// SQE to RTS: what was posted so far is flushed, what comes from now on is sent. EINVAL when the QP
-    /// went to the error state meanwhile. Process context.
+    /// SQE to RTS: what was posted so far is flushed, what comes from now on is sent. EINVAL when
+    /// the QP went to the error state meanwhile. Process context.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl WireQp {
         self.reset();
     }
 
-    /// Takes the QP out of the table and ends all it does; packets that found it before may still hold
-    /// it, and do nothing with it. Process context.
+    /// Takes the QP out of the table and ends all it does; packets that found it before may still
+    /// hold it, and do nothing with it. Process context.
     pub fn retire(&self) {
         if self.kind == QpKind::Gsi {
             tables::remove_gsi(self);

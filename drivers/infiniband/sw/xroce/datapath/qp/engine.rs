@@ -4,12 +4,12 @@
 //!
 //! Runs normally happen in softirq or in the process that rings the doorbell, and do not sleep. The
 //! runs of a queue pair that may meet on-demand memory ([`WireQp::sleeps`]) are different: whatever
-//! brings input only queues a work item, and a kernel thread makes the run. A queue pair is marked as
-//! one of this kind before such memory can be used. A run that began before that is an RCU reader,
-//! and the registration of the memory waits for it.
+//! brings input only queues a work item, and a kernel thread makes the run. A queue pair is marked
+//! as one of this kind before such memory can be used. A run that began before that is an RCU
+//! reader, and the registration of the memory waits for it.
 //!
-//! Each direction belongs to the context that holds its [`Owner`]. A doorbell, a packet, a timer and
-//! a work item all do the same: they leave their input where the owner finds it (ring, backlog,
+//! Each direction belongs to the context that holds its [`Owner`]. A doorbell, a packet, a timer
+//! and a work item all do the same: they leave their input where the owner finds it (ring, backlog,
 //! clock) and kick. The run that follows looks at everything. Only the control path waits: it takes
 //! an owner in process context.
 

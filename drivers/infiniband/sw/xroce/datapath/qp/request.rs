@@ -120,8 +120,8 @@ pub struct RdmaPart {
     pub swap: u64,
 }
 
-/// Local work and FLUSH are rare, and every queue has room for many requests: what they name is kept
-/// in the fields that they do not use.
+/// Local work and FLUSH are rare, and every queue has room for many requests: what they name is
+/// kept in the fields that they do not use.
 impl RdmaPart {
     /// Keeps the operands of a bind.
     pub fn from_bind(bind: &BindPart) -> Self {
@@ -279,8 +279,8 @@ pub struct KernelQueue<H: Head> {
 }
 
 impl<H: Head> KernelQueue<H> {
-    /// Makes an empty queue for `entries` requests (rounded up to a power of two) of up to `max_sge`
-    /// elements. Process context.
+    /// Makes an empty queue for `entries` requests (rounded up to a power of two) of up to
+    /// `max_sge` elements. Process context.
     pub fn new(entries: u32, max_sge: u32) -> impl PinInit<Self, Error> {
         pin_init::pin_init_scope(move || {
             let entries = entries.max(1).checked_next_power_of_two().ok_or(EINVAL)?;

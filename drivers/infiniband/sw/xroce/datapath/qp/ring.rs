@@ -125,9 +125,9 @@ impl RingReader {
         let _ = self.mem.fetch_and(abi::RING_KERNEL_FLAGS, !abi::RING_FLUSH);
     }
 
-    /// Copies what user space has filled and the kernel has not copied to another ring, under the same
-    /// indices; returns the index behind it. EINVAL when that ring is too small. The kernel may take
-    /// slots meanwhile.
+    /// Copies what user space has filled and the kernel has not copied to another ring, under the
+    /// same indices; returns the index behind it. EINVAL when that ring is too small. The kernel
+    /// may take slots meanwhile.
     pub(crate) fn copy_to(&self, mem: &RingMem, entries: u32) -> Result<u32> {
         let count = self.available().map_err(|_| EINVAL)?;
         if count > entries {

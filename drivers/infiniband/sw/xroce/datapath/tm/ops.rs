@@ -77,8 +77,8 @@ impl Inner {
         Ok(true)
     }
 
-    /// Notes that a receive direction runs, which looks at the ring before each message and once more
-    /// before it rests.
+    /// Notes that a receive direction runs, which looks at the ring before each message and once
+    /// more before it rests.
     pub(super) fn wake(&mut self) {
         if self.runners == 0 || self.owed.take().is_some() {
             self.ring.set_awake();

@@ -39,8 +39,8 @@ use roce::tm::{
     TMH_LEN, //
 };
 
-/// Finds the receive for a message that begins: a tag's, or the queue's next. `awake`: the direction
-/// has said so to the list. Softirq, or process context.
+/// Finds the receive for a message that begins: a tag's, or the queue's next. `awake`: the
+/// direction has said so to the list. Softirq, or process context.
 pub(crate) fn take(
     qp: &WireQp,
     srq: &WireSrq,

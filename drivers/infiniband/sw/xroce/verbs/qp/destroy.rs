@@ -9,8 +9,8 @@ use rdma::qp::{
     Qp, //
 };
 
-/// `ibv_destroy_qp`, or the end of a process. A view of an XRC target takes the target along only if
-/// the rules of the domain say so.
+/// `ibv_destroy_qp`, or the end of a process. A view of an XRC target takes the target along only
+/// if the rules of the domain say so.
 pub(crate) fn destroy(qp: &Qp<Xroce>, cause: DestroyCause) {
     let QpData { wire, view, .. } = qp.data();
     match view {

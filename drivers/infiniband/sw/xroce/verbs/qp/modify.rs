@@ -36,9 +36,9 @@ use roce::responder::{
     ResponderConfig, //
 };
 
-/// Changes the attributes of `mask` and, with them, the state. EINVAL for a transition or a value that
-/// the verbs do not allow; then nothing has changed. Several processes that have an XRC target open
-/// come here one after the other.
+/// Changes the attributes of `mask` and, with them, the state. EINVAL for a transition or a value
+/// that the verbs do not allow; then nothing has changed. Several processes that have an XRC target
+/// open come here one after the other.
 pub(crate) fn modify(qp: &Qp<Xroce>, attr: &QpAttr, mask: Mask) -> Result {
     let wire = &qp.data().wire;
     if mask.bits() & !Mask::STANDARD.bits() != 0 || mask.contains(Mask::CAP) {

@@ -46,8 +46,8 @@ pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<Srqn>) -> Result<PdId, Fault> 
     }
 }
 
-/// Asks the rules of XRC about what was found under an SRQ number; counts what they forbid. A queue that
-/// is broken is there, and still says whose memory it is.
+/// Asks the rules of XRC about what was found under an SRQ number; counts what they forbid. A queue
+/// that is broken is there, and still says whose memory it is.
 fn check(qp: &WireQp, srq: Option<&WireSrq>) -> Result<(), ReceiveError> {
     let found = srq
         .filter(|srq| !srq.is_gone())

@@ -165,9 +165,9 @@ impl ResponderEnv for RecvEnv<'_> {
             AtomicOp::FetchAdd { add } => memory.fetch_add(at, add),
             AtomicOp::Write { value } => memory.write_u64(at, value).map(|()| 0),
         });
-        // The wait for memory was cut short, by the reset of a sender on this host or for others to have
-        // their turn: the run of the sender gives the message up, or asks again. This queue pair is not
-        // at fault.
+        // The wait for memory was cut short, by the reset of a sender on this host or for others to
+        // have their turn: the run of the sender gives the message up, or asks again. This queue
+        // pair is not at fault.
         let is_reset = self.sender.is_some_and(|s| s.state() == QpState::Reset);
         if done.is_err() && (is_reset || work::is_paused()) {
             return Ok(0);

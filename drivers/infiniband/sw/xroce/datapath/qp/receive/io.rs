@@ -65,8 +65,9 @@ impl Current {
         self.srq.as_ref().is_some_and(|srq| srq.is_gone())
     }
 
-    /// Calls `f`, which writes to its buffers; `None` when those are the user's again. The destruction of
-    /// the XRC SRQ that it came from waits for `f`, which therefore waits for memory no longer than that.
+    /// Calls `f`, which writes to its buffers; `None` when those are the user's again. The
+    /// destruction of the XRC SRQ that it came from waits for `f`, which therefore waits for memory
+    /// no longer than that.
     pub(crate) fn with_buffers<R>(&self, f: impl FnOnce() -> R) -> Option<R> {
         let Some(srq) = &self.srq else {
             return Some(f());
@@ -172,8 +173,8 @@ impl RecvIo {
         })
     }
 
-    /// Makes the next receive work request the current one. None is spent when nobody could learn what
-    /// became of it.
+    /// Makes the next receive work request the current one. None is spent when nobody could learn
+    /// what became of it.
     pub(crate) fn take(&mut self, qp: &WireQp, srqn: Option<Srqn>) -> Result<(), ReceiveError> {
         let current = &mut self.current;
         let result = if let Some(srqn) = srqn {
@@ -231,8 +232,8 @@ impl RecvIo {
         self.taken(qp, result)
     }
 
-    /// Whether messages came whose data are to be fetched: the caller has the send direction run, when
-    /// nobody holds this one for its sake any more.
+    /// Whether messages came whose data are to be fetched: the caller has the send direction run,
+    /// when nobody holds this one for its sake any more.
     pub(crate) fn take_fetch(&mut self) -> bool {
         core::mem::take(&mut self.current.fetch)
     }
@@ -284,16 +285,16 @@ impl RecvIo {
         self.failed = true;
     }
 
-    /// Ends the current receive with a completion. If that of a success is lost, the receive stays the
-    /// current one.
+    /// Ends the current receive with a completion. If that of a success is lost, the receive stays
+    /// the current one.
     pub(crate) fn finish(
         &mut self,
         qp: &WireQp,
         mut completion: Completion,
     ) -> Result<(), Overrun> {
         let current = &mut self.current;
-        // What fails when the QP is reset, since memory is not waited for any more, is forgotten like
-        // everything else.
+        // What fails when the QP is reset, since memory is not waited for any more, is forgotten
+        // like everything else.
         let is_reset = completion.status != WcStatus::Success && qp.state() == QpState::Reset;
         if !current.active || is_reset {
             return Ok(());
