@@ -5,7 +5,7 @@
 # tools/vm/hosts/kill-host, the end of a command) comes as lines "HOST WORD..." through one
 # FIFO, which this process reads; it is the only one that decides, one line after the other.
 
-declare -A host_state host_at host_pid
+declare -A host_state=() host_at=() host_pid=()
 # host_state: lives, done (its command has ended, the guest waits for the others), ended,
 # killed. host_at: the barrier at which a host waits.
 
@@ -64,7 +64,7 @@ hosts_run() {
 		host_pid[$i]=$!
 	done
 	while in_state lives || in_state "done" || in_state killed; do
-		read -r -u "$requests" from word rest
+		read -r -t 5 -u "$requests" from word rest || { hosts_lost; continue; }
 		# Guests can write anything there.
 		[[ $from =~ ^[1-9]$ && -n ${host_state[$from]-} ]] || continue
 		case ${host_state[$from]}-$word in
@@ -84,6 +84,17 @@ hosts_run() {
 		esac
 		barrier_release
 		in_state lives || answer_all "done" done
+	done
+}
+
+# hosts_lost: nobody has said anything for a while. A process that was itself killed could not
+# say that it ended, nor end its guest.
+hosts_lost() {
+	local i pid
+	for i in "${!host_pid[@]}"; do
+		kill -0 "${host_pid[$i]}" 2>/dev/null && continue
+		pid=$(cat "$hosts_dir/host$i/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null
+		echo "$i ended 137" >&"$requests"
 	done
 }
 
