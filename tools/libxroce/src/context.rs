@@ -216,7 +216,8 @@ pub unsafe extern "C" fn import_context(
 /// Called by libibverbs with a context of ours that nobody uses any more.
 pub unsafe extern "C" fn free_context(context: *mut IbvContext) {
     let base = layout::verbs_context(context);
-    // SAFETY: what `make` made; libibverbs allocated it with calloc.
+    // SAFETY: what `make` made; libibverbs allocated it with calloc. Nobody uses the context, so
+    // nobody destroys an object of it, which would drop its rings.
     unsafe {
         Mapping::end_all(Context::fd(context));
         cmd::verbs_uninit_context(base);

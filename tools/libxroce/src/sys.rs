@@ -247,13 +247,13 @@ fn mapped() -> MutexGuard<'static, Mapped> {
     MAPPED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Replaces a mapping of a device by memory of the process with what it contains. False, and
-/// nothing has changed, when there is none.
+/// Replaces a mapping of a device by memory of the process with what it contains. When there is no
+/// memory, nothing changes.
 ///
 /// # Safety
 ///
 /// `base` and `len` must be those of a whole mapping.
-unsafe fn detach(base: *mut c_void, len: usize) -> bool {
+unsafe fn detach(base: *mut c_void, len: usize) {
     let head = abi::RING_HDR_SIZE.min(len);
     // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory. It is
     // of the same length as the one that is copied (contract), and then takes its place, in one
@@ -263,7 +263,7 @@ unsafe fn detach(base: *mut c_void, len: usize) -> bool {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS;
         let copy = mmap(core::ptr::null_mut(), len, PROT_READ_WRITE, flags, -1, 0);
         if copy as isize == -1 {
-            return false;
+            return;
         }
         let (from, to) = (base.cast::<u8>(), copy.cast::<u8>());
         core::ptr::copy_nonoverlapping(from, to, head);
@@ -273,7 +273,6 @@ unsafe fn detach(base: *mut c_void, len: usize) -> bool {
         if moved as isize == -1 {
             munmap(copy, len);
         }
-        moved == base
     }
 }
 
@@ -336,12 +335,24 @@ impl Mapping {
     /// mapping would keep the file open. They are copies, which nobody fills any more, because a
     /// thread may still look at a queue when its process ends and librdmacm closes the device. What
     /// there is no memory for stays.
-    pub fn end_all(fd: c_int) {
-        for (of, base, len) in mapped().all.values_mut().filter(|m| m.0 == fd) {
-            // SAFETY: exactly a mapping that `new` made and nobody has unmapped yet.
-            if unsafe { detach(*base as *mut c_void, *len) } {
-                *of = -1;
+    ///
+    /// # Safety
+    ///
+    /// Nobody may drop such a mapping meanwhile.
+    pub unsafe fn end_all(fd: c_int) {
+        // The copies are made without the lock, which a process that is forked meanwhile would
+        // find locked for ever.
+        let mut ended = Vec::new();
+        mapped().all.retain(|_, &mut (of, base, len)| {
+            if of == fd {
+                ended.push((base, len));
             }
+            of != fd
+        });
+        for (base, len) in ended {
+            // SAFETY: exactly a mapping that `new` made, which nobody has unmapped yet or does so
+            // now, as the caller says.
+            unsafe { detach(base as *mut c_void, len) };
         }
     }
 
@@ -371,6 +382,22 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
+/// A file without a name, to test what maps a device's.
+#[cfg(test)]
+pub fn unnamed_file() -> std::fs::File {
+    static NUMBER: core::sync::atomic::AtomicU32 = core::sync::atomic::AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("libxroce-{}-{number}", std::process::id()));
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .expect("a file");
+    std::fs::remove_file(&path).expect("its name");
+    file
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,14 +406,7 @@ mod tests {
 
     #[test]
     fn a_closed_device_leaves_a_copy() {
-        let path = std::env::temp_dir().join(format!("libxroce-{}", std::process::id()));
-        let file = std::fs::File::options()
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .open(&path)
-            .expect("a file");
-        std::fs::remove_file(&path).expect("its name");
+        let file = unnamed_file();
         let content: Vec<u8> = (0..8192u32).map(|i| (i % 251) as u8).collect();
         file.write_all_at(&content, 0).expect("room");
         let map = Mapping::device(file.as_raw_fd(), 0, content.len()).expect("memory");
@@ -396,7 +416,8 @@ mod tests {
             // SAFETY: within the mapping; read by nobody else.
             unsafe { map.base().add(i).read_volatile() }
         };
-        Mapping::end_all(file.as_raw_fd());
+        // SAFETY: both are dropped below.
+        unsafe { Mapping::end_all(file.as_raw_fd()) };
         assert!((0..content.len()).all(|i| at(i) == content[i]));
         // Neither side sees what the other one writes.
         file.write_all_at(&[0xff; 8], 0).expect("room");
@@ -407,7 +428,8 @@ mod tests {
         file.read_exact_at(&mut byte, 4096).expect("content");
         assert_eq!(byte[0], content[4096]);
         // Once more does nothing, and both go.
-        Mapping::end_all(file.as_raw_fd());
+        // SAFETY: as above.
+        unsafe { Mapping::end_all(file.as_raw_fd()) };
         assert_eq!(at(4096), !content[4096]);
         drop((map, other));
     }

@@ -162,14 +162,7 @@ fn refuses_nonsense() {
 fn two_threads() {
     use std::os::fd::AsRawFd;
     const N: u64 = 100_000;
-    let path = std::env::temp_dir().join(format!("xroce-ring-{}", std::process::id()));
-    let file = std::fs::File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .expect("a file");
-    std::fs::remove_file(&path).expect("removed");
+    let file = crate::sys::unnamed_file();
     file.set_len(4096).expect("length");
     let info = RingInfo {
         size: 4096,
