@@ -115,9 +115,16 @@ uint32_t close_domain(struct peer *p, const struct message *m)
 	return ibv_close_xrcd(p->xrcd);
 }
 
-static void serve(const struct devices *on, int fd, const char *path)
+/* What a process of a domain has to know. */
+struct place {
+	const struct devices *on;
+	const char *path;
+};
+
+static void serve(int fd, void *arg)
 {
-	struct peer p = { .on = on, .ctx = open_device(on->name[SERVER]) };
+	const struct place *place = arg;
+	struct peer p = { .on = place->on, .ctx = open_device(place->on->name[SERVER]) };
 	struct message m;
 
 	p.buf = aligned_alloc(4096, DEPTH * SIZE);
@@ -126,33 +133,20 @@ static void serve(const struct devices *on, int fd, const char *path)
 	CHECK(p.buf && p.pd && p.cq);
 	p.mr = ibv_reg_mr(p.pd, p.buf, DEPTH * SIZE, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(p.mr);
-	p.xrcd = open_domain(p.ctx, path);
+	p.xrcd = open_domain(p.ctx, place->path);
 	while (read(fd, &m, sizeof(m)) == sizeof(m)) {
 		uint32_t answer = m.run(&p, &m);
 
 		CHECK(write(fd, &answer, sizeof(answer)) == sizeof(answer));
 	}
-	_exit(0);
 }
 
 /* Starts a process of the domain of PATH. */
 static struct child start_in(const struct devices *on, const char *path)
 {
-	struct child c;
-	int fds[2];
+	struct place place = { .on = on, .path = path };
 
-	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
-	fflush(stdout);
-	c.pid = fork();
-	CHECK(c.pid >= 0);
-	if (!c.pid) {
-		close(fds[0]);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve(on, fds[1], path);
-	}
-	close(fds[1]);
-	c.fd = fds[0];
-	return c;
+	return start_child(serve, &place);
 }
 
 struct child start(const struct domains *self)
@@ -184,23 +178,6 @@ uint32_t tell(const struct devices *on, struct child *c,
 	      uint32_t (*run)(struct peer *p, const struct message *m), uint32_t arg)
 {
 	return tell2(on, c, run, arg, 0);
-}
-
-void kill_child(struct child *c)
-{
-	CHECK(!kill(c->pid, SIGKILL));
-	CHECK(waitpid(c->pid, NULL, 0) == c->pid);
-	close(c->fd);
-}
-
-void end_child(struct child *c)
-{
-	int status;
-
-	/* Children that were made later have this end as well. */
-	CHECK(!shutdown(c->fd, SHUT_RDWR));
-	close(c->fd);
-	CHECK(waitpid(c->pid, &status, 0) == c->pid && status == 0);
 }
 
 void make_client(const struct devices *on, struct client *c)

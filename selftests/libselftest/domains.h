@@ -8,11 +8,7 @@
 #define SELFTEST_DOMAINS_H
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
+#include "children.h"
 #include "devices.h"
 
 /* Of devices and GIDs: the domain's end, and the client's. */
@@ -66,11 +62,6 @@ struct message {
 	union ibv_gid client;
 };
 
-struct child {
-	pid_t pid;
-	int fd;
-};
-
 /* A receive into the SLOT-th piece of P's memory. */
 void post_srq(struct peer *p, uint32_t slot);
 
@@ -100,11 +91,6 @@ uint32_t tell2(const struct devices *on, struct child *c,
 
 uint32_t tell(const struct devices *on, struct child *c,
 	      uint32_t (*run)(struct peer *p, const struct message *m), uint32_t arg);
-
-void kill_child(struct child *c);
-
-/* Lets the process end by itself. */
-void end_child(struct child *c);
 
 /* ---- the client ---- */
 

@@ -10,7 +10,9 @@
  *                                                       the device is gone
  */
 #define _GNU_SOURCE
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
 #include "rcvqp.h"
 

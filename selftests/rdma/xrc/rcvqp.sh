@@ -26,11 +26,16 @@ removed() {
 }
 link_del() { in_host h1 rdma link del x1; }
 module_out() { rmmod xroce && modprobe xroce; }
+# The calls on a device of rxe, which has a namespace without a device of ours.
+elsewhere() {
+	ip link add d1 type dummy && ip link set d1 up && rdma link add y1 type rxe netdev d1 &&
+		"$SELFTEST_BIN/selftest-rcvqp_ofed" elsewhere y1 && rdma link del y1 && ip link del d1
+}
 
 list_cases rcvqp rcvqp_refused rcvqp_ofed
 # Between hosts only what has to do with packets.
 wire="traffic maker_killed persistent modified_by_other events"
-plan $((${#cases[@]} + $(wc -w <<<"$wire") + 3))
+plan $((${#cases[@]} + $(wc -w <<<"$wire") + 4))
 two_hosts
 for c in "${cases[@]}"; do
 	read -r program name <<<"$c"
@@ -39,6 +44,11 @@ done
 for c in $wire; do
 	check "$c, on the wire" "$prog" "$c" x1 "$g1" x2 "$g2"
 done
+if modprobe -q rdma_rxe; then
+	check "a device of another driver" elsewhere
+else
+	skip "a device of another driver" "there is no rxe"
+fi
 check "link del with a registration" removed link_del
 check "rmmod with a registration" removed module_out
 check "the devices go" hosts_clean

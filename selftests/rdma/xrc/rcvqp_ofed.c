@@ -6,14 +6,12 @@
  *
  *   rcvqp_ofed                                          lists the cases
  *   rcvqp_ofed CASE SERVER-DEVICE GID-INDEX CLIENT-DEVICE GID-INDEX
+ *   rcvqp_ofed elsewhere DEVICE                         what a device of another driver says
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
+#include "children.h"
 #include "devices.h"
 
 #include <infiniband/xrc_rcv_compat.h>
@@ -49,11 +47,6 @@ struct process {
 	struct ibv_mr *mr;
 	struct ibv_xrc_domain *domain;
 	uint8_t *buf;
-	int fd;
-};
-
-struct child {
-	pid_t pid;
 	int fd;
 };
 
@@ -108,42 +101,26 @@ static void close_process(struct process *p)
 	CHECK(!ibv_close_device(p->ctx));
 }
 
+/* What a process has to know. */
+struct role {
+	struct program *self;
+	void (*run)(struct process *p);
+};
+
+static void play(int fd, void *arg)
+{
+	const struct role *role = arg;
+	struct process p = { .self = role->self, .fd = fd };
+
+	open_process(&p, SERVER);
+	role->run(&p);
+}
+
 static struct child start(struct program *self, void (*run)(struct process *p))
 {
-	struct process p = { .self = self };
-	struct child c;
-	int fds[2];
+	struct role role = { .self = self, .run = run };
 
-	CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
-	fflush(stdout);
-	c.pid = fork();
-	CHECK(c.pid >= 0);
-	if (!c.pid) {
-		close(fds[0]);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		p.fd = fds[1];
-		open_process(&p, SERVER);
-		run(&p);
-		_exit(0);
-	}
-	close(fds[1]);
-	c.fd = fds[0];
-	return c;
-}
-
-static void kill_child(struct child *c)
-{
-	CHECK(!kill(c->pid, SIGKILL));
-	CHECK(waitpid(c->pid, NULL, 0) == c->pid);
-	close(c->fd);
-}
-
-static void end_child(struct child *c)
-{
-	int status;
-
-	CHECK(waitpid(c->pid, &status, 0) == c->pid && status == 0);
-	close(c->fd);
+	return start_child(play, &role);
 }
 
 /* The way from SIDE to QPN at the other one. */
@@ -313,25 +290,46 @@ static void receiver(struct process *p)
 
 /* ---- the cases ---- */
 
-/* The process that made the QP is killed; who is registered receives on, until the last is not. */
+/*
+ * Has MADE make a receive QP, to which the sender is connected then, and OTHER receive from it,
+ * registered or not. The number of OTHER's SRQ.
+ */
+static uint32_t connect_all(struct program *self, struct sender *s, struct child *made,
+			    struct child *other, uint32_t registers)
+{
+	uint32_t qpn, srqn = hear(other->fd);
+
+	make_sender(self, s);
+	say(made->fd, s->qp->qp_num);
+	qpn = hear(made->fd);
+	connect_sender(s, qpn);
+	say(other->fd, qpn);
+	say(other->fd, registers);
+	CHECK(!hear(other->fd));
+	return srqn;
+}
+
+/* OTHER receives MESSAGES messages of the sender. */
+static void send_all(struct sender *s, uint32_t srqn, struct child *other)
+{
+	uint32_t i;
+
+	for (i = 0; i < MESSAGES; i++)
+		CHECK(send_to(s, srqn, i) == IBV_WC_SUCCESS);
+	say(other->fd, MESSAGES);
+	CHECK(hear(other->fd) == MESSAGES);
+}
+
+/* The process that made the QP is killed; a registered one receives on, until it is not. */
 static void maker_killed(struct program *self)
 {
 	struct child made = start(self, maker), other = start(self, receiver);
-	uint32_t qpn, srqn = hear(other.fd), i;
 	struct sender s;
+	uint32_t srqn = connect_all(self, &s, &made, &other, 1);
 
-	make_sender(self, &s);
-	say(made.fd, s.qp->qp_num);
-	qpn = hear(made.fd);
-	connect_sender(&s, qpn);
-	say(other.fd, qpn);
-	say(other.fd, 1);
-	CHECK(!hear(other.fd));
 	kill_child(&made);
-	for (i = 0; i < MESSAGES; i++)
-		CHECK(send_to(&s, srqn, i) == IBV_WC_SUCCESS);
-	say(other.fd, MESSAGES);
-	CHECK(hear(other.fd) == MESSAGES && targets() == 1);
+	send_all(&s, srqn, &other);
+	CHECK(targets() == 1);
 	say(other.fd, 0);
 	CHECK(hear(other.fd) == EINVAL && targets() == 0);
 	end_child(&other);
@@ -341,22 +339,12 @@ static void maker_killed(struct program *self)
 static void allocated(struct program *self)
 {
 	struct child made = start(self, allocator), other = start(self, receiver);
-	uint32_t qpn, srqn = hear(other.fd), i;
 	struct sender s;
+	uint32_t srqn = connect_all(self, &s, &made, &other, 0);
 
-	make_sender(self, &s);
-	say(made.fd, s.qp->qp_num);
-	qpn = hear(made.fd);
-	connect_sender(&s, qpn);
-	say(other.fd, qpn);
-	say(other.fd, 0);
-	CHECK(!hear(other.fd));
 	say(made.fd, 0);
 	end_child(&made);
-	for (i = 0; i < MESSAGES; i++)
-		CHECK(send_to(&s, srqn, i) == IBV_WC_SUCCESS);
-	say(other.fd, MESSAGES);
-	CHECK(hear(other.fd) == MESSAGES);
+	send_all(&s, srqn, &other);
 	say(other.fd, 0);
 	CHECK(hear(other.fd) == 0);
 	end_child(&other);
@@ -543,9 +531,30 @@ static void tidy(struct program *self)
 	unlink(self->other);
 }
 
+static int elsewhere(const char *name)
+{
+	struct ibv_context *ctx = open_device(name);
+	struct ibv_srq_init_attr init = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_srq *srq;
+	uint32_t max = 7;
+
+	CHECK(pd);
+	CHECK(!xroce_dv_is_supported(ctx->device));
+	CHECK(!ibv_open_xrc_domain(ctx, -1, O_CREAT) && errno == ENOSYS);
+	srq = ibv_create_srq(pd, &init);
+	CHECK(srq);
+	/* Its type has another name here. */
+	CHECK(xroce_dv_query_tm_masks((void *)srq, &max) == EOPNOTSUPP && max == 7);
+	CHECK(!ibv_destroy_srq(srq) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static struct program self;
 
+	if (argc == 3 && !strcmp(argv[1], "elsewhere"))
+		return elsewhere(argv[2]);
 	return RUN_CASES_AROUND(&self, cases, prepare, tidy, argc, argv);
 }

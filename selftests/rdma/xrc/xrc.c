@@ -343,46 +343,55 @@ static void posts_and_opens_refused(struct domains *self)
 #define SERVERS 3
 #define ROUNDS 30
 
+/* What a client process has to know. */
+struct sending {
+	const struct devices *on;
+	const uint32_t *srqn;
+	uint32_t number;
+};
+
+static void send_rounds(int fd, void *arg)
+{
+	const struct sending *what = arg;
+	struct client c;
+	uint32_t qpn;
+	int n, j;
+
+	make_client(what->on, &c);
+	CHECK(write(fd, &c.qp->qp_num, 4) == 4);
+	CHECK(read(fd, &qpn, 4) == 4);
+	connect_client(what->on, &c, qpn);
+	for (n = 0; n < ROUNDS; n++)
+		for (j = 0; j < SERVERS; j++)
+			CHECK(send_to(&c, what->srqn[j], what->number, n) == IBV_WC_SUCCESS);
+}
+
 /* Each client process sends to each server process, over one connection. */
 static void mesh(struct domains *self)
 {
-	struct child servers[SERVERS], makers[CLIENTS];
+	struct child servers[SERVERS], makers[CLIENTS], clients[CLIENTS];
 	uint32_t srqn[SERVERS], qpn;
-	int i, j, n, status, fds[CLIENTS][2];
-	pid_t pids[CLIENTS];
+	int i, n;
 
 	for (i = 0; i < SERVERS; i++) {
 		servers[i] = start(self);
 		srqn[i] = tell(&self->on, &servers[i], make_srq, DEPTH);
 	}
 	for (i = 0; i < CLIENTS; i++) {
-		makers[i] = start(self);
-		CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds[i]));
-		pids[i] = fork();
-		CHECK(pids[i] >= 0);
-		if (!pids[i]) {
-			struct client c;
+		struct sending what = { .on = &self->on, .srqn = srqn, .number = i };
 
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
-			make_client(&self->on, &c);
-			CHECK(write(fds[i][1], &c.qp->qp_num, 4) == 4);
-			CHECK(read(fds[i][1], &qpn, 4) == 4);
-			connect_client(&self->on, &c, qpn);
-			for (n = 0; n < ROUNDS; n++)
-				for (j = 0; j < SERVERS; j++)
-					CHECK(send_to(&c, srqn[j], i, n) == IBV_WC_SUCCESS);
-			_exit(0);
-		}
-		CHECK(read(fds[i][0], &qpn, 4) == 4);
+		makers[i] = start(self);
+		clients[i] = start_child(send_rounds, &what);
+		CHECK(read(clients[i].fd, &qpn, 4) == 4);
 		qpn = tell(&self->on, &makers[i], make_target, qpn);
-		CHECK(write(fds[i][0], &qpn, 4) == 4);
+		CHECK(write(clients[i].fd, &qpn, 4) == 4);
 	}
 	CHECK(targets() == CLIENTS);
 	for (n = 0; n < ROUNDS; n++)
 		for (i = 0; i < SERVERS; i++)
 			tell(&self->on, &servers[i], receive, CLIENTS);
 	for (i = 0; i < CLIENTS; i++) {
-		CHECK(waitpid(pids[i], &status, 0) == pids[i] && status == 0);
+		end_child(&clients[i]);
 		kill_child(&makers[i]);
 	}
 	for (i = 0; i < SERVERS; i++)
