@@ -6,6 +6,7 @@ echo "host $HOST of $HOSTS: $(nproc) CPUs, $TYPE, $DEVICE, MTU $(cat /sys/class/
 other=$((3 - HOST))
 for v in 4 6; do ping -$v -c 1 -w 20 "host$other" >/dev/null && echo "IPv$v: host$other answers"; done
 barrier together && echo "together"
+kill-host 3
 barrier "place $HOST"
 [ "$HOST" = 1 ] || exit 7
 barrier "what is left"

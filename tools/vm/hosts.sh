@@ -119,11 +119,11 @@ answer_all() {
 # A guest that is killed says nothing any more, as a machine that loses its power.
 host_kill() {
 	local i=$1 pid
-	[[ $i =~ ^[1-9]$ ]] && [[ ${host_state[$i]-} = @(lives|done) ]] || return 0
-	# It may not have got as far as that, if it is slow.
-	pid=$(cat "$hosts_dir/host$i/pid" 2>/dev/null) || return 0
+	[[ $i =~ ^[1-9]$ && -n ${host_state[$i]-} ]] || { say "kill-host: there is no such host"; return 0; }
+	[[ ${host_state[$i]} = @(lives|done) ]] || { say "kill-host: host$i has ended"; return 0; }
+	# A guest that does not run yet, as it has no pid there, looks for this file.
 	: >"$hosts_dir/host$i/killed"
-	kill -KILL "$pid" 2>/dev/null || true
+	pid=$(cat "$hosts_dir/host$i/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null || true
 	host_state[$i]=killed
 	unset "host_at[$i]"
 	say "host$i: killed"

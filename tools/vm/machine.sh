@@ -113,6 +113,8 @@ machine_run() {
 	(
 		exec >/dev/null 2>&1
 		# Its sleep must not outlive it.
+	# hosts.sh may have found no pid when it wanted to kill it.
+	[ ! -e "$machine/killed" ] || kill -KILL "$machine_pid" 2>/dev/null || true
 		sleep $((limit + grace)) &
 		trap "kill $!" EXIT
 		trap 'exit 1' TERM

@@ -25,9 +25,7 @@ read_options() {
 		*) wrong "$option: no such option (--help shows them)" ;;
 		esac
 		[ $# -gt 0 ] && [ "$1" != -- ] || wrong "$option: there is no value"
-		case $option in
-		--dir | --hosts | --mtu | --type | --packages) [ -n "$1" ] || wrong "$option: the value is empty" ;;
-		esac
+		[[ $option = --append || $1 = *[![:space:]]* ]] || wrong "$option: the value is empty"
 		case $option in
 		--kernel) flavour=$1 ;;
 		--cpus) cpus=$1 ;;
@@ -37,7 +35,8 @@ read_options() {
 		--append) params=$1 ;;
 		--timeout) limit=$1 ;;
 		--hosts) hosts=$1 ;;
-		--wire) spec=$1 ;;
+		# In a file of YAML, words may be on several lines.
+		--wire) read -rd '' -a list <<<"$1" || true; spec=${list[*]} ;;
 		--mtu) mtu=$1 ;;
 		--type) types=$1 ;;
 		--packages) read -ra packages <<<"$1" ;;
@@ -91,7 +90,7 @@ check_options() {
 		mem=${mem:-${hosts:+1G}} mem=${mem:-3G} grace=600
 	fi
 	cpus=${cpus:-${hosts:+1}} cpus=${cpus:-2}
-	list --cpus "$cpus" '^[1-9][0-9]{0,2}$' "a number of CPUs"
+	list --cpus "$cpus" '^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$' "a number of CPUs (1 to 255)"
 	list --mem "$mem" '^[1-9][0-9]{0,6}[MG]$' "a number with M or G"
 	[ -z "$share" ] || { mkdir -p "$share" 2>/dev/null && share=$(cd "$share" 2>/dev/null && pwd -P); } ||
 		wrong "--share $share: cannot be made, or is no directory"
@@ -111,3 +110,10 @@ check_packages() {
 		grep -qxF -- "$package" "$suite_dir/allnames" || wrong "--packages $package: Debian $SUITE has no such package"
 	done
 }
+	local one mib
+	for one in ${mem//,/ }; do
+		mib=${one%[MG]}
+		[[ $one = *M ]] || mib=$((mib * 1024))
+		# QEMU's maxmem is 64G, the NVDIMM takes a part of that.
+		[ "$mib" -ge 256 ] && [ "$mib" -le 64512 ] || wrong "--mem $one: must be from 256M to 63G"
+	done
