@@ -28,8 +28,8 @@ from pyverbs.wr import SendWR
 MEMBERS = 3
 LENGTHS = [0, 1, 100, 1024, 1025, 4096, 9000, 3]
 ROOM = 9216
-# Writes of BLOCK bytes to the next host.
-BLOCK, BLOCKS = 65536, 64
+# Writes of BLOCK bytes to the next host, and reads.
+BLOCK, BLOCKS, READS = 65536, 64, 8
 CLEAN = sys.argv[1] == 'clean'
 DURATION = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 # 4.096 us << n: none, so that only what is asked for is sent again; or 0.5 s, seven times.
@@ -171,11 +171,12 @@ def xrc(board, members, turn):
 
 
 def bulk(board, member, turn):
-    """Large writes to the next host, in a ring, with many packets outstanding."""
+    """Large writes to the next host, in a ring, with many packets outstanding; and what was written
+    is read from there."""
     ring = sorted(PEERS + [HOST])
     to, source = (ring[(ring.index(HOST) + step) % len(ring)] for step in (1, -1))
     node = member.node
-    target, origin = node.mr(BLOCK, ALL), node.mr(BLOCK)
+    target, origin, back = node.mr(BLOCK, ALL), node.mr(BLOCK), node.mr(BLOCK)
     cap = QPCap(max_send_wr=BLOCKS, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
     there, here = (QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=member.cq, cap=cap)) for _ in 'ab')
     board.put(f'bulk {turn}', [there.qp_num, here.qp_num, target.rkey, target.buf])
@@ -184,14 +185,21 @@ def bulk(board, member, turn):
     here.to_rts(attrs(member, board.way(source), board.get(source, f'bulk {turn}')[0]))
     barrier('bulk')
     put(origin, pattern(HOST, BLOCK))
-    for _ in range(BLOCKS):
-        wr = SendWR(wr_id=1, opcode=WR.IBV_WR_RDMA_WRITE, num_sge=1, sg=[sge(origin)], send_flags=SIGNALED)
+
+    def post(opcode, memory):
+        wr = SendWR(wr_id=1, opcode=opcode, num_sge=1, sg=[sge(memory)], send_flags=SIGNALED)
         wr.set_wr_rdma(rkey, raddr)
         there.post_send(wr)
+    for _ in range(BLOCKS):
+        post(WR.IBV_WR_RDMA_WRITE, origin)
     ok(poll(node.cq, BLOCKS, 300))
+    for _ in range(READS):
+        post(WR.IBV_WR_RDMA_READ, back)
+    ok(poll(node.cq, READS, 300))
+    assert get(back, BLOCK) == pattern(HOST, BLOCK), f'what was read from host {to} differs'
     barrier('bulk over')
     assert get(target, BLOCK) == pattern(source, BLOCK), f'what host {source} has written differs'
-    for thing in there, here, target, origin:
+    for thing in there, here, target, origin, back:
         thing.close()
 
 

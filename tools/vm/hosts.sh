@@ -5,12 +5,12 @@
 # tools/vm/hosts/kill-host, the end of a command) comes as lines "HOST WORD..." through one
 # FIFO, which this process reads; it is the only one that decides, one line after the other.
 
-declare -A host_state=() host_at=() host_pid=()
+declare -A host_state=() host_at=() host_pid=() host_addon=()
 # host_state: lives, done (its command has ended, the guest waits for the others), ended,
 # killed. host_at: the barrier at which a host waits.
 
 hosts_open() { # DIR: of all
-	local i
+	local i j
 	hosts_dir=$1
 	mkdir "$hosts_dir/wire"
 	mkfifo "$hosts_dir/requests"
@@ -22,6 +22,10 @@ hosts_open() { # DIR: of all
 		ln "$hosts_dir/requests" "$hosts_dir/host$i/requests"
 		exec {answers[i]}<>"$hosts_dir/host$i/answers"
 		host_says "$i" "$hosts" "$hosts_dir/host$i"
+		# Hosts with the same release share it.
+		for ((j = 1; j < i; j++)); do [ "$(checkout_of "$j")" != "$(checkout_of "$i")" ] || break; done
+		[ "$j" != "$i" ] || addon "$hosts_dir/addon$i" "$(checkout_of "$i")"
+		host_addon[$i]=$hosts_dir/addon$j
 	done
 }
 
@@ -48,7 +52,7 @@ host_process() {
 	# The others' processes are the parent's.
 	wire_pid= host_pid=()
 	machine_open "$hosts_dir/host$host"
-	binds=("$machine:/vmrun" "$hosts_dir/addon:/vmrun/addon" "$hosts_dir/wire:/vmwire")
+	binds=("$machine:/vmrun" "${host_addon[$host]}:/vmrun/addon" "$hosts_dir/wire:/vmwire")
 	mapfile -t nic < <(wire_nic "$host" "${mtu:-1500}")
 	machine_run "${nic[@]}"
 	exit "$result"

@@ -5,15 +5,18 @@
 set -euo pipefail
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
-repo=$(cd "$vm_dir/../.." && pwd -P)
 SUITE=${SUITE:-sid}
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/xroce
 suite_dir=$cache/$SUITE
 root=$suite_dir/root
 
-# Build output is kept per checkout, so that two checkouts can build at once.
-repo_key=$(printf '%s' "$repo" | sha256sum | cut -c1-12)
-out_dir=$suite_dir/out/$repo_key
+# use_checkout DIR: what is built. Build output is kept per checkout, so that two checkouts can
+# build at once.
+use_checkout() {
+	repo=$1
+	out_dir=$suite_dir/out/$(printf '%s' "$repo" | sha256sum | cut -c1-12)
+}
+use_checkout "$(cd "$vm_dir/../.." && pwd -P)"
 
 . "$vm_dir/steps.sh"
 

@@ -28,16 +28,20 @@ accelerator() {
 	fi
 }
 
-# addon DIR: a snapshot of the package, so that a later build cannot change a running guest.
+# addon DIR CHECKOUT: a snapshot of the checkout's package, so that a later build cannot change
+# a running guest.
 addon() {
+	if [ -n "$bare" ]; then
+		mkdir "$1"
+		return
+	fi
 	(
-		flock -s 8
-		if [ -n "$bare" ]; then
-			mkdir "$1"
-		else
-			cp -a "$out_dir/$flavour/rootfs" "$1"
-		fi
-	) 8>"$out_dir/$flavour.lock"
+		use_checkout "$2"
+		[ ! -d "$out_dir" ] || { exec 8>"$out_dir/$flavour.lock"; flock -s 8; }
+		[ -e "$out_dir/$flavour/rootfs/usr/lib/modules/$rel/updates/xroce.ko" ] ||
+			wrong "--no-build: $repo has not been built for the $flavour kernel"
+		cp -a "$out_dir/$flavour/rootfs" "$1"
+	)
 }
 
 machine_open() {
@@ -109,12 +113,12 @@ machine_run() {
 		</dev/null >"$machine/qemu" 2>&1 &
 	machine_pid=$!
 	echo "$machine_pid" >"$machine/pid"
+	# hosts.sh may have found no pid when it wanted to kill it.
+	[ ! -e "$machine/killed" ] || kill -KILL "$machine_pid" 2>/dev/null || true
 	# The guest keeps the command's time itself; this is for a guest that hangs.
 	(
 		exec >/dev/null 2>&1
 		# Its sleep must not outlive it.
-	# hosts.sh may have found no pid when it wanted to kill it.
-	[ ! -e "$machine/killed" ] || kill -KILL "$machine_pid" 2>/dev/null || true
 		sleep $((limit + grace)) &
 		trap "kill $!" EXIT
 		trap 'exit 1' TERM

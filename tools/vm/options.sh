@@ -9,9 +9,11 @@ usage() { sed -n 's/^# \{0,1\}//; /^  tools/,/^$/p' "$0"; }
 
 # read_options ARGUMENT...: sets the variables below, and words to the command.
 flavour=stock cpus= mem= share= dir_of= params= limit=900 build=1 bare=
-hosts= spec= mtu= types= packages=() words=()
+hosts= spec= mtu= types= releases= packages=() words=()
+# The checkouts that --xroce names, or this one.
+checkouts=("$repo")
 read_options() {
-	local option
+	local option list
 	while [ $# -gt 0 ]; do
 		option=$1
 		shift
@@ -21,7 +23,7 @@ read_options() {
 		--bare) build= bare=1; continue ;;
 		--help) usage; exit 0 ;;
 		--kernel | --cpus | --mem | --share | --dir | --append | --timeout | \
-			--hosts | --wire | --mtu | --type | --packages) ;;
+			--hosts | --wire | --mtu | --type | --xroce | --packages) ;;
 		*) wrong "$option: no such option (--help shows them)" ;;
 		esac
 		[ $# -gt 0 ] && [ "$1" != -- ] || wrong "$option: there is no value"
@@ -39,7 +41,8 @@ read_options() {
 		--wire) read -rd '' -a list <<<"$1" || true; spec=${list[*]} ;;
 		--mtu) mtu=$1 ;;
 		--type) types=$1 ;;
-		--packages) read -ra packages <<<"$1" ;;
+		--xroce) releases=$1 ;;
+		--packages) read -rd '' -a packages <<<"$1" || true ;;
 		esac
 		shift
 	done
@@ -70,6 +73,22 @@ of_list() {
 	echo "${values[$2 - 1]-${values[-1]}}"
 }
 
+# checkout_of I: whose module and plug-in the I-th guest gets.
+checkout_of() { echo "${checkouts[$1 - 1]-${checkouts[-1]}}"; }
+
+check_checkouts() {
+	local one there
+	[ -n "$releases" ] || return 0
+	[ -z "$bare" ] || wrong "--xroce $releases: there is no xroce with --bare"
+	list --xroce "$releases" . "a directory"
+	IFS=, read -ra checkouts <<<"$releases"
+	for one in "${!checkouts[@]}"; do
+		there=$(cd "${checkouts[$one]}" 2>/dev/null && pwd -P) && [ -e "$there/tools/libxroce/Makefile" ] ||
+			wrong "--xroce ${checkouts[$one]}: is no checkout of xroce"
+		checkouts[one]=$there
+	done
+}
+
 check_options() {
 	case $flavour in stock | debug) ;; *) wrong "--kernel $flavour: must be stock or debug" ;; esac
 	number --timeout "$limit" 1 99999999
@@ -92,8 +111,16 @@ check_options() {
 	cpus=${cpus:-${hosts:+1}} cpus=${cpus:-2}
 	list --cpus "$cpus" '^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$' "a number of CPUs (1 to 255)"
 	list --mem "$mem" '^[1-9][0-9]{0,6}[MG]$' "a number with M or G"
+	local one mib
+	for one in ${mem//,/ }; do
+		mib=${one%[MG]}
+		[[ $one = *M ]] || mib=$((mib * 1024))
+		# QEMU's maxmem is 64G, the NVDIMM takes a part of that.
+		[ "$mib" -ge 256 ] && [ "$mib" -le 64512 ] || wrong "--mem $one: must be from 256M to 63G"
+	done
 	[ -z "$share" ] || { mkdir -p "$share" 2>/dev/null && share=$(cd "$share" 2>/dev/null && pwd -P); } ||
 		wrong "--share $share: cannot be made, or is no directory"
+	check_checkouts
 	local there
 	there=$(cd "${dir_of:-/}" 2>/dev/null && pwd -P) || wrong "--dir $dir_of: no such directory"
 	dir_of=${dir_of:+$there}
@@ -110,10 +137,3 @@ check_packages() {
 		grep -qxF -- "$package" "$suite_dir/allnames" || wrong "--packages $package: Debian $SUITE has no such package"
 	done
 }
-	local one mib
-	for one in ${mem//,/ }; do
-		mib=${one%[MG]}
-		[[ $one = *M ]] || mib=$((mib * 1024))
-		# QEMU's maxmem is 64G, the NVDIMM takes a part of that.
-		[ "$mib" -ge 256 ] && [ "$mib" -le 64512 ] || wrong "--mem $one: must be from 256M to 63G"
-	done
