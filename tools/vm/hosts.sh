@@ -84,7 +84,8 @@ hosts_run() {
 			host_state[$from]=done
 			unset "host_at[$from]"
 			;;
-		lives-kill) host_kill "$rest" ;;
+		# One whose command has ended runs those of others (on-host).
+		lives-kill | done-kill) host_kill "$rest" ;;
 		esac
 		barrier_release
 		in_state lives || answer_all "done" done
@@ -92,12 +93,13 @@ hosts_run() {
 }
 
 # hosts_lost: nobody has said anything for a while. A process that was itself killed could not
-# say that it ended, nor end its guest.
+# say that it ended, nor end its guest and the guest's alarm.
 hosts_lost() {
 	local i pid
 	for i in "${!host_pid[@]}"; do
 		kill -0 "${host_pid[$i]}" 2>/dev/null && continue
-		pid=$(cat "$hosts_dir/host$i/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null
+		pid=$(cat "$hosts_dir/host$i/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null || true
+		pid=$(cat "$hosts_dir/host$i/alarm" 2>/dev/null) && kill "$pid" 2>/dev/null || true
 		echo "$i ended 137" >&"$requests"
 	done
 }

@@ -8,8 +8,9 @@
 #   machine_close        end it if it runs
 #
 # In the directory: addon (what a package of xroce installs), command, and what the guest
-# says: console, stdout, stderr, dmesg, status, request; qemu is QEMU's own output. pid is
-# there while QEMU runs, killed once tools/vm/hosts.sh has killed it.
+# says: console, stdout, stderr, dmesg, status, request; qemu is QEMU's own output, alarm the
+# process that ends it when its time is over. pid is there while QEMU runs, killed once
+# tools/vm/hosts.sh has killed it.
 
 host= machine= machine_pid= machine_readers=() result=
 
@@ -127,6 +128,7 @@ machine_run() {
 		kill -KILL $machine_pid
 	) &
 	alarm=$!
+	echo "$alarm" >"$machine/alarm"
 	machine_readers+=("$alarm")
 	wait "$machine_pid" 2>/dev/null || rc=$?
 	machine_pid=
