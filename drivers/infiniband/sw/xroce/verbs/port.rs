@@ -15,8 +15,9 @@ use roce::mtu::{
 
 /// The one port.
 pub(crate) const PORT: u32 = 1;
-/// Entries of the GID table.
-pub(crate) const GID_TABLE_LEN: u32 = 1024;
+/// Entries of the GID table: as many as many network cards have. ib_core creates three files in
+/// sysfs for each of them, which is most of the time that adding or removing a device takes.
+pub(crate) const GID_TABLE_LEN: u32 = 256;
 /// `IB_PORT_CM_SUP`: the connection manager serves the port.
 const PORT_CM_SUP: u32 = 1 << 16;
 
