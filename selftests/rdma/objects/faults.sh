@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug=only
+# selftest: timeout=90 debug=only
 # Memory runs out at each allocation of each verb (faults.c): the errno,
 # that nothing is left behind, and that the verb works afterwards. Needs a kernel with
 # fault injection.

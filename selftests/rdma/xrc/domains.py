@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug xrc
+# selftest: timeout=90 debug xrc
 """XRC domains: who shares a domain, how long it lives, and which closes are refused;
 also without the library. The meaning of the open flags within one process is tested in
 xrc.c."""
