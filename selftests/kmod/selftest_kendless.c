@@ -8,8 +8,9 @@
 #include <linux/completion.h>
 #include <linux/module.h>
 #include <linux/slab.h>
-#include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
+
+#include "connect.h"
 
 #define REQUESTS 32
 #define LENGTH 4096
@@ -73,30 +74,9 @@ static struct ib_qp *make_qp(struct poster *u)
 	return ib_create_qp(u->pd, &init);
 }
 
-static int connect_to(struct poster *u, struct ib_qp *qp, u32 qpn)
+static int connect_to(struct ib_qp *qp, const struct ib_qp *peer)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT, .port_num = 1, .qp_access_flags = IB_ACCESS_REMOTE_WRITE,
-		.path_mtu = IB_MTU_1024, .dest_qp_num = qpn, .min_rnr_timer = 1,
-		.max_dest_rd_atomic = 1, .max_rd_atomic = 1, .timeout = 18, .retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	union ib_gid gid;
-	int ret;
-
-	ret = rdma_query_gid(u->dev, 1, gid_index, &gid);
-	ret = ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-				  IB_QP_ACCESS_FLAGS);
-	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
-	rdma_ah_set_port_num(&attr.ah_attr, 1);
-	rdma_ah_set_grh(&attr.ah_attr, &gid, 0, gid_index, 16, 0);
-	attr.qp_state = IB_QPS_RTR;
-	ret = ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-				  IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				  IB_QP_MIN_RNR_TIMER);
-	attr.qp_state = IB_QPS_RTS;
-	return ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-				   IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	return connect_rc(qp, peer->qp_num, gid_index, IB_ACCESS_REMOTE_WRITE, 18);
 }
 
 static void let_go(struct poster *u)
@@ -141,7 +121,7 @@ static int add(struct ib_device *dev)
 	u->b = make_qp(u);
 	if (IS_ERR(u->a) || IS_ERR(u->b))
 		goto out;
-	ret = connect_to(u, u->a, u->b->qp_num) ?: connect_to(u, u->b, u->a->qp_num);
+	ret = connect_to(u->a, u->b) ?: connect_to(u->b, u->a);
 	for (i = 0; i < REQUESTS && !ret; i++) {
 		u->request[i].poster = u;
 		u->request[i].cqe.done = done;

@@ -14,6 +14,7 @@
 #include <rdma/ib_cache.h>
 #include <rdma/ib_verbs.h>
 
+#include "connect.h"
 #include "on_device.h"
 
 #define PAGES 3
@@ -40,31 +41,10 @@ static struct ib_qp *make_qp(struct ground *g)
 	return ib_create_qp(g->pd, &init);
 }
 
-static int connect_to(struct ground *g, struct ib_qp *qp, u32 qpn)
+static int connect_to(struct ib_qp *qp, const struct ib_qp *peer)
 {
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT, .port_num = 1,
-		.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ,
-		.path_mtu = IB_MTU_1024, .dest_qp_num = qpn, .min_rnr_timer = 1,
-		.max_dest_rd_atomic = 1, .max_rd_atomic = 1, .timeout = 14, .retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-	union ib_gid gid;
-	int ret;
-
-	ret = rdma_query_gid(g->dev, 1, gid_index, &gid);
-	ret = ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX | IB_QP_PORT |
-				  IB_QP_ACCESS_FLAGS);
-	attr.ah_attr.type = RDMA_AH_ATTR_TYPE_ROCE;
-	rdma_ah_set_port_num(&attr.ah_attr, 1);
-	rdma_ah_set_grh(&attr.ah_attr, &gid, 0, gid_index, 16, 0);
-	attr.qp_state = IB_QPS_RTR;
-	ret = ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PATH_MTU |
-				  IB_QP_DEST_QPN | IB_QP_RQ_PSN | IB_QP_MAX_DEST_RD_ATOMIC |
-				  IB_QP_MIN_RNR_TIMER);
-	attr.qp_state = IB_QPS_RTS;
-	return ret ?: ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_TIMEOUT | IB_QP_RETRY_CNT |
-				   IB_QP_RNR_RETRY | IB_QP_SQ_PSN | IB_QP_MAX_QP_RD_ATOMIC);
+	return connect_rc(qp, peer->qp_num, gid_index,
+			  IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ, 14);
 }
 
 static void disconnect(struct ground *g)
@@ -89,7 +69,7 @@ static int reconnect(struct ground *g)
 	if (IS_ERR(g->a) || IS_ERR(g->b))
 		return -EINVAL;
 	memset(g->to, 0, LENGTH);
-	return connect_to(g, g->a, g->b->qp_num) ?: connect_to(g, g->b, g->a->qp_num);
+	return connect_to(g->a, g->b) ?: connect_to(g->b, g->a);
 }
 
 /* The status of WR on QP; it is the only one under way. */
@@ -275,7 +255,7 @@ static void registrations_at_once(struct ground *g)
 	}
 	EXPECT(map(g, mr) == PAGES);
 	/* With itself. */
-	EXPECT(!connect_to(g, qp, qp->qp_num));
+	EXPECT(!connect_to(qp, qp));
 	for (i = 0; i < AT_ONCE - 1; i++) {
 		wr[i].wr.next = &wr[i + 1].wr;
 		if (i % 2) {
