@@ -9,7 +9,7 @@
 #   make test            host tests, then guest tests on the stock kernel
 #   make test-debug      guest tests on a kernel with KASAN, lockdep, kmemleak...
 #   make test-long       all guest tests on both kernels, hosts on a wire, and other suites
-#   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events
+#   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events; plots
 #   make doc             the pages of Documentation/ and rustdoc of the crates, in build/doc
 #   make deb             Debian packages, in build/deb
 #   make rust-analyzer   rust-project.json, for the language server of that name
@@ -58,11 +58,7 @@ demo:
 	@tools/demo/host
 
 bench:
-	@tools/vm/run --timeout 7200 --share $(BUILD)/bench -- sh -c \
-		'tools/bench/run --json /mnt/share/bench.json && tools/bench/scale --json /mnt/share/scale.json && \
-		tools/bench/tags --json /mnt/share/tags.json && tools/bench/events --json /mnt/share/events.json'
-	@echo "figures: $(BUILD)/bench/bench.json $(BUILD)/bench/scale.json $(BUILD)/bench/tags.json" \
-		"$(BUILD)/bench/events.json"
+	@tools/bench/host $(BUILD)/bench
 
 doc:
 	@tools/vm/doc $(BUILD)/doc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Prints the kernel memory, in bytes, of one connected QP.
+"""Prints the kernel memory of connected QPs: lines with a number of QPs and their bytes.
 
    qpmem.py DEV1 DEV2 GID-INDEX1 GID-INDEX2 RC|XRC
 
@@ -17,7 +17,8 @@ from pyverbs.device import Context  # noqa: E402
 from pyverbs.pd import PD   # noqa: E402
 from verbs import QP, QPCap, QPInitAttr, QPT, attributes     # noqa: E402
 
-PAIRS = 64
+# Numbers of pairs.
+PAIRS = (16, 64, 256)
 
 
 class End:
@@ -56,8 +57,10 @@ def main():
         return a, b
     first = connected()
     before = kmem.settled()
-    pairs = [connected() for _ in range(PAIRS)]
-    print((kmem.settled() - before) / (2 * PAIRS))
+    pairs = []
+    for count in PAIRS:
+        pairs += [connected() for _ in range(count - len(pairs))]
+        print(2 * count, kmem.settled() - before)
     for a, b in pairs + [first]:
         a.close()
         b.close()
