@@ -12,25 +12,39 @@ bench=$(dirname "$0")/../../../tools/bench/scale
 json=$(mktemp)
 trap 'rm -f "$json"' EXIT
 
-# holds EXPRESSION: true of the figures d, in Python.
+# holds EXPRESSION: true, in Python, of the figures: WHO(CLIENTS, WHAT), where WHO is rc or xrc and
+# CLIENTS is 0 for the estimate.
 holds() {
-	python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); assert eval(sys.argv[2]), d' "$json" "$1"
+	python3 -B -c '
+import sys
+sys.path.insert(0, sys.argv[3])
+import figures
+rows = figures.load(sys.argv[1])[1]
+def one(who, clients, what):
+    start = f"{clients} clients " if clients else "estimate"
+    got, = (v[who] for k, v in rows.items() if k.group.startswith(start) and k.what == what and who in v)
+    return got[0]
+rc = lambda *of: one("xroce", *of)
+xrc = lambda *of: one("xroce-xrc", *of)
+shown = lambda kind, clients: [kind(clients, "rdma resource show: " + what) for what in ("ctx", "qp", "srq")]
+total = "kernel memory beyond the open devices"
+assert eval(sys.argv[2]), rows' "$json" "$1" "${bench%/*}"
 }
 
 plan 8
 check "many processes make, connect and die" \
 	"$bench" --clients 8 --servers 8 --many 64 --processes 3 --json "$json" || exit 1
 check "XRC: the kernel counts what was made" holds \
-	'd["xrc"]["qps"] == 16 and d["xrc"]["shown"] == {"ctx": 16, "qp": 16, "srq": 8}'
+	'xrc(8, "queue pairs") == 16 and shown(xrc, 8) == [16, 16, 8]'
 check "RC: the kernel counts what was made" holds \
-	'd["rc"]["qps"] == 128 and d["rc"]["shown"] == {"ctx": 16, "qp": 128, "srq": 8}'
+	'rc(8, "queue pairs") == 128 and shown(rc, 8) == [16, 128, 8]'
 check "many: the kernel counts what was made" holds \
-	'd["many"]["qps"] == 128 and d["many"]["shown"] == {"ctx": 128, "qp": 128, "srq": 64}'
-check "XRC takes less than RC" holds 'd["xrc"]["bytes"] < d["rc"]["bytes"]'
+	'xrc(64, "queue pairs") == 128 and shown(xrc, 64) == [128, 128, 64]'
+check "XRC takes less than RC" holds 'xrc(8, total) < rc(8, total)'
 # What is measured is right to some tens of KiB, which is much for one of few objects.
 check "a QP with a queue takes memory" holds \
-	'd["rc"]["bytes_each"]["RC QP"] > 4096 and d["many"]["bytes_each"]["initiator QP"] > 4096'
-check "the memory comes back" holds 'd["many"]["left"] < d["many"]["bytes"] / 4'
+	'rc(8, "RC QP: kernel memory") > 4096 and xrc(64, "initiator QP: kernel memory") > 4096'
+check "the memory comes back" holds 'xrc(64, "not returned") < xrc(64, total) / 4'
 check "the estimate is that of a large machine" holds \
-	'd["estimate"]["rc_qps"] == 10**8 and 10 * d["estimate"]["xrc_bytes"] < d["estimate"]["rc_bytes"]'
+	'rc(0, "queue pairs") == 10**8 and 10 * xrc(0, "kernel memory") < rc(0, "kernel memory")'
 finish
