@@ -25,7 +25,8 @@ say() { { clear_line; printf '%s: %s\n' "${0##*/}" "$*"; } >&"$shown"; }
 die() { say "$*"; exit 1; }
 
 need_root() {
-	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts): sudo make, or a root shell"
+	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts): sudo make, a root shell, or" \
+		"unshare --map-root-user --map-auto (Documentation/infiniband/xroce-ci.rst)"
 }
 
 # take_lock FD: flock, and a word if that takes long.
