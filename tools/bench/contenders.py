@@ -191,7 +191,8 @@ class Tcp(Contender):
 
     def flow(self, place, op, ms, sizes, processes=1, crowd=False):
         out = self.duo(place, PORT, ['bench-tcp', 'serve', PORT, processes * len(sizes)],
-                       ['bench-tcp', 'stream', self.addr[0], PORT, processes, ms, *sizes])
+                       # A stream begins slowly, and fills its buffers.
+                       ['bench-tcp', 'stream', self.addr[0], PORT, processes, 2 * ms, *sizes])
         return dict(zip(sizes, map(float, out.split()), strict=True))
 
     def latency(self, place, what, iterations):

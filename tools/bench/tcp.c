@@ -8,7 +8,8 @@
  *
  * stream: each process has a connection, on which it sends messages of SIZE, each by a call
  * of its own and without waiting for more (TCP_NODELAY). Prints a line for each SIZE:
- * messages per second that arrived, of all processes together. latency: COUNT times, 8
+ * messages per second that arrived, of all processes together; the server has the clock,
+ * which runs from its first byte to its last. latency: COUNT times, 8
  * bytes go there and back; prints the median, the 99th and the 99.9th percentile of half of
  * that time, in microseconds. The server ends after so many connections.
  */
@@ -24,6 +25,11 @@
 
 enum { STREAM, LATENCY };
 #define LARGEST (4 << 20)
+
+/* What a server tells at the end of a stream: what came after its first byte, and for how long. */
+struct received {
+	double bytes, seconds;
+};
 
 static char *buf;
 
@@ -62,7 +68,9 @@ static void put(int fd, const void *data, size_t size)
 /* One connection of a client, which has said what it wants. */
 static void serve_one(int fd)
 {
-	uint64_t what, total = 0;
+	struct received got = { 0 };
+	uint64_t what;
+	double first;
 	ssize_t n;
 
 	no_delay(fd);
@@ -72,9 +80,11 @@ static void serve_one(int fd)
 			put(fd, buf, 8);
 		return;
 	}
-	while ((n = recv(fd, buf, 1 << 18, 0)) > 0)
-		total += n;
-	put(fd, &total, sizeof(total));
+	if (!get(fd, buf, 1))
+		return;
+	for (first = now(); (n = recv(fd, buf, 1 << 18, 0)) > 0; got.seconds = now() - first)
+		got.bytes += n;
+	put(fd, &got, sizeof(got));
 }
 
 static int serve(const char *port, int connections)
@@ -112,17 +122,17 @@ static int dial(const struct sockaddr_in *a, uint64_t what)
 /* Messages per second of one connection. */
 static double stream_one(const struct sockaddr_in *a, size_t size, double seconds)
 {
-	double start = now();
 	int fd = dial(a, STREAM), i;
-	uint64_t total;
+	double start = now();
+	struct received got;
 
 	do
 		for (i = 0; i < 16; i++)
 			put(fd, buf, size);
 	while (now() < start + seconds);
-	CHECK(!shutdown(fd, SHUT_WR) && get(fd, &total, sizeof(total)));
+	CHECK(!shutdown(fd, SHUT_WR) && get(fd, &got, sizeof(got)) && got.seconds > 0);
 	close(fd);
-	return total / size / (now() - start);
+	return got.bytes / size / got.seconds;
 }
 
 static int stream(const struct sockaddr_in *a, int processes, double seconds, char **sizes)
