@@ -55,12 +55,8 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Calls `f` with this on top of the stack. Any context; where nothing may sleep, nothing
-    /// waits.
+    /// Calls `f` with this on top of the stack. Process context.
     fn run<R>(&self, f: impl FnOnce() -> R) -> R {
-        if !may_sleep() {
-            return f();
-        }
         // A pointer to all of it, as `walk` needs, of which C uses the first field.
         let raw: *mut bindings::xrdma_step = ptr::from_ref(self).cast_mut().cast();
         // SAFETY: Process context. It is borrowed, so it stays where it is, until the end below;
@@ -106,19 +102,31 @@ impl<'a> Entry<'a> {
 
 /// Calls `f`, which waits for memory no longer than until `is_over` is true: what needs it fails
 /// then. Any context; where nothing may sleep nothing waits either.
+#[inline]
 pub fn unless<R>(is_over: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> R {
+    if !may_sleep() {
+        return f();
+    }
     Entry::new(Some(is_over), None).run(f)
 }
 
 /// Calls `f`, all of which together waits for memory for some seconds. Any context.
+#[inline]
 pub fn step<R>(f: impl FnOnce() -> R) -> R {
+    if !may_sleep() {
+        return f();
+    }
     Entry::new(None, Some(Cell::new(0))).run(f)
 }
 
 /// As [`step`], for a part of one, which pauses: it waits for memory until `is_due` is true, and
 /// makes one try at least. What needs the memory fails then, and [`is_paused`] is true. `tries` are
 /// those of the earlier parts, 0 for the first; this adds its own. Any context.
+#[inline]
 pub fn part<R>(tries: &mut u32, is_due: &dyn Fn() -> bool, f: impl FnOnce() -> R) -> R {
+    if !may_sleep() {
+        return f();
+    }
     let mut entry = Entry::new(None, Some(Cell::new(*tries)));
     entry.is_due = Some(is_due);
     let result = entry.run(f);

@@ -78,7 +78,7 @@ const MAX_HOLD_NS: u64 = 10_000_000;
 pub(crate) struct Sender {
     /// Messages are copied, not sent.
     on: bool,
-    /// The message that is being copied.
+    /// The message that is being copied; a run takes it out.
     transfer: Option<Transfer>,
 }
 
@@ -115,16 +115,20 @@ pub(crate) fn run(side: &mut SendSide, qp: &WireQp, now: u64, budget: &mut Budge
         qp,
         peer: peer.as_deref(),
         held: None,
+        transfer: None,
         now,
         // From now on: before, answers may have waited for memory, without the peer's side.
         until: Until(qp.sleeps().then(|| now_ns().saturating_add(MAX_HOLD_NS))),
     };
+    if side.io.local.transfer.is_some() {
+        run.transfer = side.io.local.transfer.take();
+    }
     let again = loop {
         if let ControlFlow::Break(again) = run.step(side, budget) {
             break again;
         }
     };
-    run.end();
+    run.end(side);
     Some(again)
 }
 
@@ -135,6 +139,9 @@ struct SenderRun<'a> {
     peer: Option<&'a WireQp>,
     /// The peer's receive side, once it was taken; it is kept until the run ends.
     held: Option<Held<'a>>,
+    /// The message that is being copied. The send side has it between runs; it is large, so it is
+    /// not moved there and back for each message.
+    transfer: Option<Transfer>,
     now: u64,
     until: Until,
 }
@@ -144,23 +151,22 @@ impl SenderRun<'_> {
     fn step(&mut self, side: &mut SendSide, budget: &mut Budget) -> ControlFlow<Run> {
         self.begin(side, budget)?;
         self.hold(side)?;
-        let Some(mut transfer) = side.io.local.transfer.take() else {
+        let before = self.transfer.as_ref().map_or(0, |t| t.done);
+        let step = self.advance(side);
+        let Some(transfer) = &self.transfer else {
             return ControlFlow::Break(Run::Idle);
         };
-        let before = transfer.done;
-        let step = self.advance(side, &mut transfer);
-        budget.spend(transfer.done.wrapping_sub(before));
-        match step {
-            Step::More => side.io.local.transfer = Some(transfer),
-            Step::Finished(result) => {
-                // The result of an atomic may have to wait for memory of this side: not with the
-                // peer's.
-                let waits = || Data::new(&side.io, self.qp, transfer.message.slot).sleeps();
-                if self.qp.sleeps() && matches!(result, Ok(LocalOk::Atomic(_))) && waits() {
-                    self.release();
-                }
-                work::step(|| self.finish(side, &transfer, result));
+        let (done, slot) = (transfer.done, transfer.message.slot);
+        budget.spend(done.wrapping_sub(before));
+        if let Step::Finished(result) = step {
+            self.transfer = None;
+            // The result of an atomic may have to wait for memory of this side: not with the
+            // peer's.
+            let waits = || Data::new(&side.io, self.qp, slot).sleeps();
+            if matches!(result, Ok(LocalOk::Atomic(_))) && self.qp.sleeps() && waits() {
+                self.release();
             }
+            work::step(|| self.finish(side, done, result));
         }
         let is_reset = self.qp.state() == QpState::Reset;
         if budget.is_empty() || self.until.is_over() || self.reads_heads_slowly() || is_reset {
@@ -171,14 +177,14 @@ impl SenderRun<'_> {
     }
 
     /// Has a message under way: the present one, or the next.
-    fn begin(&self, side: &mut SendSide, budget: &mut Budget) -> ControlFlow<Run> {
+    fn begin(&mut self, side: &mut SendSide, budget: &mut Budget) -> ControlFlow<Run> {
         let qp = self.qp;
         loop {
             let filled = fill(&mut side.requester, &mut side.io, qp);
             if filled == Filled::Corrupt {
                 return ControlFlow::Break(Run::Idle);
             }
-            if side.io.local.transfer.is_some() {
+            if self.transfer.is_some() {
                 return ControlFlow::Continue(());
             }
             let mut env = SendEnv {
@@ -194,7 +200,7 @@ impl SenderRun<'_> {
                     }
                     _ => None,
                 };
-                side.io.local.transfer = Some(Transfer::new(message, head));
+                self.transfer = Some(Transfer::new(message, head));
                 return ControlFlow::Continue(());
             }
             if idle(filled, &side.requester, &mut side.io) {
@@ -216,7 +222,7 @@ impl SenderRun<'_> {
             return ControlFlow::Continue(());
         };
         // Also when the peer's side is still held from the READ before.
-        let slot = side.io.local.transfer.as_ref().map(|t| t.message.slot);
+        let slot = self.transfer.as_ref().map(|t| t.message.slot);
         // A QP connected to itself runs its send side here, and its request is completed.
         if slot.is_some_and(|slot| side.io.is_notice(slot))
             && peer.qpn != qp.qpn
@@ -237,8 +243,11 @@ impl SenderRun<'_> {
         ControlFlow::Continue(())
     }
 
-    /// Takes a transfer a step further. Without a peer, nobody answers.
-    fn advance(&mut self, side: &SendSide, transfer: &mut Transfer) -> Step {
+    /// Takes the transfer a step further. Without a peer, nobody answers.
+    fn advance(&mut self, side: &SendSide) -> Step {
+        let Some(transfer) = &mut self.transfer else {
+            return Step::More;
+        };
         let (Some(peer), Some(held)) = (self.peer, &mut self.held) else {
             // The user of the peer may have given it another address during the message.
             leave(transfer, side, self.qp);
@@ -267,18 +276,12 @@ impl SenderRun<'_> {
         step
     }
 
-    /// Ends a message at the requester.
-    fn finish(
-        &self,
-        side: &mut SendSide,
-        transfer: &Transfer,
-        result: Result<LocalOk, LocalError>,
-    ) {
+    /// Ends a message, of which `done` bytes were copied, at the requester.
+    fn finish(&self, side: &mut SendSide, done: u32, result: Result<LocalOk, LocalError>) {
         let qp = self.qp;
         if result.is_ok() {
             qp.device.count(Counter::LocalMessages, 1);
-            qp.device
-                .count(Counter::LocalBytes, u64::from(transfer.done));
+            qp.device.count(Counter::LocalBytes, u64::from(done));
         }
         let mut env = SendEnv {
             qp,
@@ -290,12 +293,15 @@ impl SenderRun<'_> {
     /// Whether reading the head of the next message may wait for memory: that is done without the
     /// peer's side.
     fn reads_heads_slowly(&self) -> bool {
-        self.qp.sleeps() && self.peer.is_some_and(|peer| peer.tags().is_some())
+        self.peer.is_some_and(|peer| peer.tags().is_some()) && self.qp.sleeps()
     }
 
-    /// The run is over: gives the peer's receive side back.
-    fn end(mut self) {
+    /// The run is over: gives the peer's receive side back, and the message to the send side.
+    fn end(&mut self, side: &mut SendSide) {
         self.release();
+        if self.transfer.is_some() {
+            side.io.local.transfer = self.transfer.take();
+        }
     }
 
     /// Gives the peer's receive side back, if it is held.

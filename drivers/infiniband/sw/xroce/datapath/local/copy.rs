@@ -11,6 +11,7 @@ use crate::prelude::*;
 use crate::qp::request::Sge;
 use core::cell::Cell;
 use rdma::mr::AccessFlags;
+use rdma::work;
 
 /// One end of a copy.
 pub(super) enum End<'a> {
@@ -177,11 +178,13 @@ pub(super) fn copy(
     until: Until,
 ) -> Result<u32, CopyFault> {
     let mut done = 0u32;
+    // Where nothing may sleep, on-demand memory cannot be used anyhow: two lookups less.
+    let may_sleep = work::may_sleep();
     while done < len {
         let at = offset.wrapping_add(done);
         let rest = len.wrapping_sub(done);
         // Memory that is faulted in must not be used while other memory is.
-        if from.sleeps(at) || to.sleeps(at) {
+        if may_sleep && (from.sleeps(at) || to.sleeps(at)) {
             match copy_by_buffer(from, to, at, rest, access) {
                 Ok(n) => done = done.wrapping_add(n.max(1)),
                 // What was copied is not copied again, and what is missing has tries of its own.
