@@ -16,17 +16,12 @@ pub(crate) use self::recv_slot::{
     copy_recv,
     MAX_RECV_SLOT, //
 };
+pub(crate) use self::send_slot::copy_send;
 pub use self::send_slot::{
     check_length,
     inline_room,
     is_allowed,
     send_stride, //
-};
-pub(crate) use self::send_slot::{
-    decode_send,
-    send_slot_len,
-    MAX_SEND_SLOT,
-    SEND_SLOT_FIRST, //
 };
 pub use self::slot::new_ring;
 pub(crate) use self::slot::{

@@ -25,10 +25,10 @@ pub(crate) const MAX_RECV_SLOT: usize = abi::RECV_SLOT_HDR + MAX_SGE * abi::SGE_
 const _: () = assert!(MAX_RECV_SLOT % abi::RECV_SLOT_ALIGN as usize == 0);
 
 /// Bytes of a receive slot to copy first.
-pub(crate) const RECV_SLOT_FIRST: usize = abi::RECV_SLOT_ALIGN as usize;
+const RECV_SLOT_FIRST: usize = abi::RECV_SLOT_ALIGN as usize;
 
 /// Bytes of a receive slot that matter, judged by its first [`RECV_SLOT_FIRST`] bytes.
-pub(crate) fn recv_slot_len(slot: &[u8], max_sge: usize) -> usize {
+fn recv_slot_len(slot: &[u8], max_sge: usize) -> usize {
     let count = (u32_at(slot, abi::recv_slot::NUM_SGE) as usize).min(max_sge.min(MAX_SGE));
     abi::RECV_SLOT_HDR
         .wrapping_add(count.wrapping_mul(abi::SGE_SIZE))
@@ -36,18 +36,14 @@ pub(crate) fn recv_slot_len(slot: &[u8], max_sge: usize) -> usize {
 }
 
 /// Decodes a receive slot. `list` has as many elements as the queue has receive SGEs.
-pub(crate) fn decode_recv(
-    slot: &[u8],
-    head: &mut RecvHead,
-    list: &mut [Sge],
-) -> Result<(), WcStatus> {
+fn decode_recv(slot: &[u8], head: &mut RecvHead, list: &mut [Sge]) -> Result<(), CorruptRing> {
     *head = RecvHead {
         wr_id: u64_at(slot, abi::recv_slot::WR_ID),
         num_sge: 0,
     };
     let count = u32_at(slot, abi::recv_slot::NUM_SGE);
     if count as usize > list.len() {
-        return Err(WcStatus::LocQpOpErr);
+        return Err(CorruptRing);
     }
     // A list may be longer than a message; a message never is.
     let _ = read_list(slot, abi::RECV_SLOT_HDR, count as usize, list);
@@ -61,15 +57,36 @@ pub(crate) fn copy_recv(
     head: &mut RecvHead,
     list: &mut [Sge],
 ) -> Result<(), CorruptRing> {
-    let mut slot = [0u8; MAX_RECV_SLOT];
-    let first = slot.get_mut(..RECV_SLOT_FIRST).ok_or(CorruptRing)?;
-    ring.copy(0, first)?;
-    let len = recv_slot_len(&slot, list.len());
+    let mut first = [0u8; RECV_SLOT_FIRST];
+    ring.copy(0, &mut first)?;
+    let len = recv_slot_len(&first, list.len());
     if len > RECV_SLOT_FIRST {
-        let rest = slot.get_mut(RECV_SLOT_FIRST..len).ok_or(CorruptRing)?;
-        ring.copy(RECV_SLOT_FIRST, rest)?;
+        return copy_long_recv(ring, &first, len, head, list);
     }
-    decode_recv(&slot, head, list).map_err(|_| CorruptRing)
+    decode_recv(&first, head, list)
+}
+
+/// Decodes a slot of which `len` bytes matter and `first` were copied; these are not copied again.
+/// Most slots are short, and need not zero so much of the stack.
+#[inline(never)]
+fn copy_long_recv(
+    ring: &RingReader,
+    first: &[u8; RECV_SLOT_FIRST],
+    len: usize,
+    head: &mut RecvHead,
+    list: &mut [Sge],
+) -> Result<(), CorruptRing> {
+    let mut slot = [0u8; MAX_RECV_SLOT];
+    let (start, rest) = slot
+        .split_at_mut_checked(RECV_SLOT_FIRST)
+        .ok_or(CorruptRing)?;
+    start.copy_from_slice(first);
+    let rest_len = len.wrapping_sub(RECV_SLOT_FIRST);
+    ring.copy(
+        RECV_SLOT_FIRST,
+        rest.get_mut(..rest_len).ok_or(CorruptRing)?,
+    )?;
+    decode_recv(&slot, head, list)
 }
 
 /// Distance between the slots of a receive ring.

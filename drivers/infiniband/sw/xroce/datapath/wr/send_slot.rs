@@ -22,18 +22,22 @@ use crate::qp::request::{
     UdPart,
     MAX_SGE, //
 };
+use crate::qp::ring::{
+    CorruptRing,
+    RingReader, //
+};
 use crate::qp::QpKind;
 use abi::send_slot as at;
 
 /// Bytes of the largest send slot.
-pub(crate) const MAX_SEND_SLOT: usize = abi::SEND_SLOT_HDR + MAX_SGE * abi::SGE_SIZE + 16;
+const MAX_SEND_SLOT: usize = abi::SEND_SLOT_HDR + MAX_SGE * abi::SGE_SIZE + 16;
 
 /// Bytes of a send slot to copy first; they say how many more matter.
-pub(crate) const SEND_SLOT_FIRST: usize = abi::SEND_SLOT_ALIGN as usize;
+const SEND_SLOT_FIRST: usize = abi::SEND_SLOT_ALIGN as usize;
 
 /// Bytes of a send slot that matter, judged by its first [`SEND_SLOT_FIRST`] bytes. Never more than
 /// [`MAX_SEND_SLOT`]; inline data are not among them.
-pub(crate) fn send_slot_len(slot: &[u8], max_sge: usize) -> usize {
+fn send_slot_len(slot: &[u8], max_sge: usize) -> usize {
     if u8_at(slot, at::FLAGS) & abi::SEND_INLINE != 0 {
         return SEND_SLOT_FIRST;
     }
@@ -77,9 +81,55 @@ fn opcode(raw: u8) -> Option<SendOp> {
     })
 }
 
-/// Decodes a send slot that was copied out of the ring of a QP of type `kind`. `list` has as many
-/// elements as the QP has send SGEs. On an error `head` holds what the completion needs.
-pub(crate) fn decode_send(
+/// Copies the next send slot of the ring of a QP of type `kind` and decodes it. `list` has as many
+/// elements as the QP has send SGEs. The inner error is the status of a request that makes no
+/// sense; `head` then holds what its completion needs.
+///
+/// # Errors
+///
+/// [`CorruptRing`] for a slot that is not inside the ring.
+pub(crate) fn copy_send(
+    ring: &RingReader,
+    kind: QpKind,
+    max_inline: u32,
+    head: &mut SendHead,
+    list: &mut [Sge],
+) -> Result<Result<(), WcStatus>, CorruptRing> {
+    let mut first = [0u8; SEND_SLOT_FIRST];
+    ring.copy(0, &mut first)?;
+    let len = send_slot_len(&first, list.len());
+    if len > SEND_SLOT_FIRST {
+        return copy_long_send(ring, &first, len, |slot| {
+            decode_send(kind, slot, max_inline, head, list)
+        });
+    }
+    Ok(decode_send(kind, &first, max_inline, head, list))
+}
+
+/// Decodes a slot of which `len` bytes matter and `first` were copied; these are not copied again.
+/// Most slots are short, and need not zero so much of the stack.
+#[inline(never)]
+fn copy_long_send<R>(
+    ring: &RingReader,
+    first: &[u8; SEND_SLOT_FIRST],
+    len: usize,
+    decode: impl FnOnce(&[u8]) -> R,
+) -> Result<R, CorruptRing> {
+    let mut slot = [0u8; MAX_SEND_SLOT];
+    let (start, rest) = slot
+        .split_at_mut_checked(SEND_SLOT_FIRST)
+        .ok_or(CorruptRing)?;
+    start.copy_from_slice(first);
+    let rest_len = len.wrapping_sub(SEND_SLOT_FIRST);
+    ring.copy(
+        SEND_SLOT_FIRST,
+        rest.get_mut(..rest_len).ok_or(CorruptRing)?,
+    )?;
+    Ok(decode(&slot))
+}
+
+/// Decodes a send slot, see [`copy_send`]. Bytes that are missing are read as zeroes.
+fn decode_send(
     kind: QpKind,
     slot: &[u8],
     max_inline: u32,

@@ -142,19 +142,11 @@ impl SendIo {
                 if ring.available()? == 0 {
                     return Ok(Fetched::Nothing);
                 }
-                let mut slot = [0u8; wr::MAX_SEND_SLOT];
-                copy_slot(ring, self.max_sge, &mut slot)?;
+                let list = &mut self.scratch;
+                let decoded = wr::copy_send(ring, qp.kind, self.max_inline, &mut wqe.head, list)?;
+                wqe.broken = decoded.err();
                 wqe.index = ring.next();
                 ring.advance();
-                if let Err(status) = wr::decode_send(
-                    qp.kind,
-                    &slot,
-                    self.max_inline,
-                    &mut wqe.head,
-                    &mut self.scratch,
-                ) {
-                    wqe.broken = Some(status);
-                }
             }
             SendQueue::Kernel(queue) => {
                 if !queue.take(&mut wqe.head, &mut self.scratch) {
@@ -299,20 +291,4 @@ impl SendIo {
         self.drained_slowly = 0;
         self.local = local::Sender::default();
     }
-}
-
-/// Copies the next slot of a ring, as far as its request reaches.
-#[inline]
-fn copy_slot(
-    ring: &RingReader,
-    max_sge: usize,
-    slot: &mut [u8; wr::MAX_SEND_SLOT],
-) -> Result<(), CorruptRing> {
-    let first = wr::SEND_SLOT_FIRST;
-    ring.copy(0, slot.get_mut(..first).ok_or(CorruptRing)?)?;
-    let len = wr::send_slot_len(slot, max_sge);
-    if len > first {
-        ring.copy(first, slot.get_mut(first..len).ok_or(CorruptRing)?)?;
-    }
-    Ok(())
 }
