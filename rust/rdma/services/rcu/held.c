@@ -40,7 +40,7 @@ void *xrdma_held_enter(struct xarray *xa, __u32 id)
 	unsigned long old;
 	void *entry;
 
-	rcu_read_lock();
+	/* This is an RCU read-side critical section, too. */
 	preempt_disable();
 	held = this_cpu_ptr(&xrdma_held);
 	depth = held->depth;
@@ -65,7 +65,6 @@ void *xrdma_held_enter(struct xarray *xa, __u32 id)
 	WRITE_ONCE(held->depth, depth);
 none:
 	preempt_enable();
-	rcu_read_unlock();
 	return NULL;
 }
 
@@ -81,7 +80,6 @@ void xrdma_held_leave(void)
 	barrier();	/* The slot is given back last. */
 	WRITE_ONCE(held->depth, depth);
 	preempt_enable();
-	rcu_read_unlock();
 }
 
 /*
