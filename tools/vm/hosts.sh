@@ -71,6 +71,8 @@ hosts_run() {
 		read -r -t 5 -u "$requests" from word rest || { hosts_lost; continue; }
 		# Guests can write anything there.
 		[[ $from =~ ^[1-9]$ && -n ${host_state[$from]-} ]] || continue
+		# hosts_lost may say that of a host that has said it itself.
+		[ "${host_state[$from]}" != ended ] || continue
 		case ${host_state[$from]}-$word in
 		*-ended)
 			wait "${host_pid[$from]}" 2>/dev/null || true

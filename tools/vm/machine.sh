@@ -132,6 +132,8 @@ machine_run() {
 	machine_readers+=("$alarm")
 	wait "$machine_pid" 2>/dev/null || rc=$?
 	machine_pid=
+	# A QEMU that died early has not opened them, so that the readers wait for a writer.
+	: 3<>"$machine/stdout" 4<>"$machine/stderr"
 	rm -f "$machine/pid"
 	kill "$alarm" 2>/dev/null || true
 	wait "${machine_readers[@]:0:2}" 2>/dev/null || true
