@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../lib'), os.path.join(HERE, '../../tools/lib')]
 sys.dont_write_bytecode = True
 
-from pyverbs.addr import GID    # noqa: E402
+from pyverbs.addr import GID  # noqa: E402
 
 HOST, HOSTS, DEVICE = int(os.environ['HOST']), int(os.environ['HOSTS']), os.environ['DEVICE']
 PEERS = [i for i in range(1, HOSTS + 1) if i != HOST]

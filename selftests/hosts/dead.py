@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs in each of three guests (tools/vm/run --hosts). The last host loses its power while the two others
-write to its memory by RC, XRC and a connection of the connection manager. They must get errors for what
-they have posted, be able to release everything, and use the same queue pairs to reach each other.
+"""Runs in each of three guests (tools/vm/run --hosts). The last host loses its power while the two
+others write to its memory by RC, XRC and a connection of the connection manager. They must get
+errors for what they have posted, be able to release everything, and use the same queue pairs to
+reach each other.
 """
 import json
 import subprocess
@@ -16,7 +17,12 @@ from pyverbs.cmid import CMID, AddrInfo
 from pyverbs.cq import CQ
 from pyverbs.librdmacm_enums import RAI_PASSIVE, rdma_port_space
 from pyverbs.libibverbs_enums import (
-    ibv_qp_attr_mask as MASK, ibv_qp_state as QPS, ibv_qp_type as QPT, ibv_wc_status as WCS, ibv_wr_opcode as WR)
+    ibv_qp_attr_mask as MASK,
+    ibv_qp_state as QPS,
+    ibv_qp_type as QPT,
+    ibv_wc_status as WCS,
+    ibv_wr_opcode as WR,
+)
 from pyverbs.pyverbs_error import PyverbsRDMAError
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr
 from pyverbs.wr import SendWR
@@ -36,10 +42,15 @@ def rc_qp(node, cq):
 
 
 def answer(count):
-    """A process that accepts connections of the connection manager: pyverbs lets no other thread run while
-    it waits. Prints a line once it listens, and one with the key and the address of memory for each
-    connection when all have come. Ends when its input does."""
-    info = AddrInfo(src=address(HOST), src_service=CM_PORT, port_space=rdma_port_space.RDMA_PS_TCP, flags=RAI_PASSIVE)
+    """A process that accepts connections of the connection manager: pyverbs lets no other thread
+    run while it waits. Prints a line once it listens, and one with the key and the address of
+    memory for each connection when all have come. Ends when its input does."""
+    info = AddrInfo(
+        src=address(HOST),
+        src_service=CM_PORT,
+        port_space=rdma_port_space.RDMA_PS_TCP,
+        flags=RAI_PASSIVE,
+    )
     listener = CMID(creator=info, qp_init_attr=QPInitAttr(qp_type=QPT.IBV_QPT_RC, cap=CAP))
     listener.listen(count)
     print('listens', flush=True)
@@ -56,8 +67,12 @@ class Answering:
     """That process."""
 
     def __init__(self, count):
-        self.process = subprocess.Popen([sys.executable, __file__, str(count)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         assert self.process.stdout.readline() == 'listens\n', 'nobody listens'
 
     def memory(self):
@@ -67,7 +82,12 @@ class Answering:
 
 def dial(host):
     """A connection of the connection manager to host."""
-    info = AddrInfo(src=address(HOST), dst=address(host), dst_service=CM_PORT, port_space=rdma_port_space.RDMA_PS_TCP)
+    info = AddrInfo(
+        src=address(HOST),
+        dst=address(host),
+        dst_service=CM_PORT,
+        port_space=rdma_port_space.RDMA_PS_TCP,
+    )
     cmid = CMID(creator=info, qp_init_attr=QPInitAttr(qp_type=QPT.IBV_QPT_RC, cap=CAP))
     cmid.connect()
     return cmid
@@ -86,7 +106,13 @@ class Line:
 
     def post(self):
         """Post a write."""
-        wr = SendWR(wr_id=7, opcode=WR.IBV_WR_RDMA_WRITE, num_sge=1, sg=[sge(self.mr, SIZE)], send_flags=SIGNALED)
+        wr = SendWR(
+            wr_id=7,
+            opcode=WR.IBV_WR_RDMA_WRITE,
+            num_sge=1,
+            sg=[sge(self.mr, SIZE)],
+            send_flags=SIGNALED,
+        )
         wr.set_wr_rdma(self.rkey, self.addr)
         if self.srqn is not None:
             wr.set_qp_type_xrc(self.srqn)
@@ -99,6 +125,7 @@ class Line:
 
 class CmLine:
     """The same with a connection of the connection manager."""
+
     name = 'CM'
 
     def __init__(self, host):
@@ -140,9 +167,13 @@ def victim(board, node):
     """Its memory is written to until it dies."""
     answering = Answering(len(LIVES))
     cq, domain, _srq, _mr, known = connected(node)
-    ends = {peer: {'rc': rc_qp(node, cq), 'tgt': domain.tgt(), 'ini': initiator(node)} for peer in LIVES}
+    ends = {
+        peer: {'rc': rc_qp(node, cq), 'tgt': domain.tgt(), 'ini': initiator(node)} for peer in LIVES
+    }
     board.put('known', known)
-    board.put('ends', {peer: {name: qp.qp_num for name, qp in qps.items()} for peer, qps in ends.items()})
+    board.put(
+        'ends', {peer: {name: qp.qp_num for name, qp in qps.items()} for peer, qps in ends.items()}
+    )
     for peer, qps in ends.items():
         way, theirs = board.way(peer), board.get(peer, 'ends')
         for name, opposite in ('rc', 'rc'), ('tgt', 'ini'), ('ini', 'tgt'):
@@ -158,7 +189,9 @@ def survivor(board, node):
     """Writes to the victim until that fails, and to the other survivor then."""
     other = next(host for host in LIVES if host != HOST)
     cq, domain, _srq, mr, known = connected(node)
-    rc, xrc = Line('RC', node, rc_qp(node, cq), cq, mr), Line('XRC', node, initiator(node), node.cq, mr)
+    rc, xrc = Line('RC', node, rc_qp(node, cq), cq, mr), Line(
+        'XRC', node, initiator(node), node.cq, mr
+    )
     tgt = domain.tgt()
     board.put('known', known)
     board.put('ends', {'rc': rc.qp.qp_num, 'ini': xrc.qp.qp_num, 'tgt': tgt.qp_num})
@@ -168,6 +201,7 @@ def survivor(board, node):
         rc.to(way, ends['rc'], there['rkey'], there['addr'])
         xrc.to(way, ends['tgt'], there['rkey'], there['addr'], there['srqn'])
         tgt.to_rts(attributes(node, way, ends['ini']))
+
     dial_all(VICTIM, board.get(VICTIM, 'ends')[str(HOST)])
     barrier('connected')
     lines = [rc, xrc]
@@ -190,9 +224,15 @@ def survivor(board, node):
             line.post()
         statuses = {line: line.status() for line in left}
         for line, status in statuses.items():
-            assert status in (WCS.IBV_WC_SUCCESS, WCS.IBV_WC_RETRY_EXC_ERR), f'{line.name}: {status_name(status)}'
+            assert status in (
+                WCS.IBV_WC_SUCCESS,
+                WCS.IBV_WC_RETRY_EXC_ERR,
+            ), f'{line.name}: {status_name(status)}'
         left = [line for line in left if statuses[line] == WCS.IBV_WC_SUCCESS]
-    print(f'round {rounds}: all of {[line.name for line in lines]} got IBV_WC_RETRY_EXC_ERR', flush=True)
+    print(
+        f'round {rounds}: all of {[line.name for line in lines]} got IBV_WC_RETRY_EXC_ERR',
+        flush=True,
+    )
     for line in lines:
         line.post()
         expect(line, WCS.IBV_WC_WR_FLUSH_ERR)
@@ -218,7 +258,7 @@ def survivor(board, node):
     else:
         barrier('listens')
         cm = CmLine(other)
-        (cm.rkey, cm.addr), = board.get(other, 'cm')
+        ((cm.rkey, cm.addr),) = board.get(other, 'cm')
         lines.append(cm)
     barrier('redialled')
     for line in lines:

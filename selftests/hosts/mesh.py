@@ -5,11 +5,11 @@
    mesh.py clean|lossy [SECONDS]
 
 Each host has members, which are what processes are to a device: an open device, a PD, queues. Every
-member sends checked messages to every member of every other host, first by RC, with a connection for
-each pair, then, if all devices are xroce's, by XRC, with a connection for each member and host. The
-queue pairs are counted. On a clean wire nothing may be sent again or come out of order: no sender has a
-timer, so that a slow machine cannot make it do so. On a lossy wire something must be. With SECONDS, all
-of that is repeated until they are over; each time, the queue pairs are new.
+member sends checked messages to every member of every other host, first by RC, with a connection
+for each pair, then, if all devices are xroce's, by XRC, with a connection for each member and host.
+The queue pairs are counted. On a clean wire nothing may be sent again or come out of order: no
+sender has a timer, so that a slow machine cannot make it do so. On a lossy wire something must be.
+With SECONDS, all of that is repeated until they are over; each time, the queue pairs are new.
 """
 import collections
 import sys
@@ -18,8 +18,21 @@ import time
 from board import DEVICE, HOST, PEERS, Board, address, barrier
 
 import net
-from verbs import (ALL, SIGNALED, Domain, Node, attributes, get, initiator, ok, pattern, poll, put, recv_wr,
-                   sge)
+from verbs import (
+    ALL,
+    SIGNALED,
+    Domain,
+    Node,
+    attributes,
+    get,
+    initiator,
+    ok,
+    pattern,
+    poll,
+    put,
+    recv_wr,
+    sge,
+)
 from pyverbs.cq import CQ
 from pyverbs.libibverbs_enums import ibv_qp_type as QPT, ibv_wr_opcode as WR
 from pyverbs.qp import QP, QPCap, QPInitAttr
@@ -37,7 +50,7 @@ TIMEOUT = 0 if CLEAN else 17
 
 
 class Member:
-    """What a process has. Receives are in slots of one buffer, and complete in a CQ of their own."""
+    """What a process has. Receives are in slots of one buffer and complete in a CQ of their own."""
 
     def __init__(self, number):
         self.number = number
@@ -64,8 +77,14 @@ class Member:
     def send(self, qp, srqn=None):
         """All its messages; the caller polls for them."""
         for imm, length, at in self.sends:
-            wr = SendWR(wr_id=imm, opcode=WR.IBV_WR_SEND_WITH_IMM, num_sge=1, sg=[sge(self.outbox, length, at)],
-                        imm_data=imm, send_flags=SIGNALED)
+            wr = SendWR(
+                wr_id=imm,
+                opcode=WR.IBV_WR_SEND_WITH_IMM,
+                num_sge=1,
+                sg=[sge(self.outbox, length, at)],
+                imm_data=imm,
+                send_flags=SIGNALED,
+            )
             if srqn is not None:
                 wr.set_qp_type_xrc(srqn)
             qp.post_send(wr)
@@ -76,9 +95,13 @@ class Member:
         for wc in ok(poll(self.cq, self.incoming, 120)):
             host, number, n = wc.imm_data >> 16, wc.imm_data >> 8 & 255, wc.imm_data & 255
             got[wc.imm_data] += 1
-            assert wc.byte_len == LENGTHS[n], f'{kind}: {wc.byte_len} bytes of message {n} of host {host}'
+            assert (
+                wc.byte_len == LENGTHS[n]
+            ), f'{kind}: {wc.byte_len} bytes of message {n} of host {host}'
             wanted = pattern(f'{kind} {host} {number} {n}', LENGTHS[n])
-            assert get(self.inbox, LENGTHS[n], wc.wr_id * ROOM) == wanted, f'{kind}: message {n} of host {host} differs'
+            assert (
+                get(self.inbox, LENGTHS[n], wc.wr_id * ROOM) == wanted
+            ), f'{kind}: message {n} of host {host} differs'
         assert set(got.values()) == {1} and {i >> 16 for i in got} == set(PEERS), f'{kind}: {got}'
         self.slot = 0
 
@@ -94,8 +117,13 @@ def counted(kind, **wanted):
     got.pop('GSI', None)
     assert got == wanted, f'{kind}: {dict(got)}, wanted {wanted}'
     if not DURATION:
-        print(f'{kind}: {MEMBERS} members here reach {MEMBERS * len(PEERS)} on {len(PEERS)} other hosts with '
-              + ', '.join(f'{n} {t}' for t, n in sorted(got.items())) + ' queue pairs', flush=True)
+        print(
+            f'{kind}: {MEMBERS} members here reach {MEMBERS * len(PEERS)} on {len(PEERS)} '
+            'other hosts with '
+            + ', '.join(f'{n} {t}' for t, n in sorted(got.items()))
+            + ' queue pairs',
+            flush=True,
+        )
 
 
 def exchange(kind, members, qps, send):
@@ -119,7 +147,10 @@ def rc(board, members, turn):
     for member in members:
         for peer in PEERS:
             for other in range(MEMBERS):
-                qp = QP(member.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=member.node.cq, rcq=member.cq, cap=cap))
+                qp = QP(
+                    member.node.pd,
+                    QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=member.node.cq, rcq=member.cq, cap=cap),
+                )
                 qps[member.number, peer, other] = qp
     board.put(f'rc {turn}', {f'{m} {p} {o}': qp.qp_num for (m, p, o), qp in qps.items()})
     for peer in PEERS:
@@ -135,6 +166,7 @@ def rc(board, members, turn):
         for (number, _, _), qp in qps.items():
             if number == member.number:
                 member.send(qp)
+
     exchange('RC', members, qps.values(), send)
 
 
@@ -147,17 +179,25 @@ def xrc(board, members, turn):
     inis = {(m.number, p): initiator(m.node) for m in members for p in PEERS}
     # The target for each member of a peer; any member can make it.
     tgts = {(p, o): domains[o].tgt() for p in PEERS for o in range(MEMBERS)}
-    board.put(f'xrc {turn}', {
-        'srq': [s.get_srq_num() for s in srqs],
-        'ini': {f'{m} {p}': qp.qp_num for (m, p), qp in inis.items()},
-        'tgt': {f'{p} {o}': qp.qp_num for (p, o), qp in tgts.items()}})
+    board.put(
+        f'xrc {turn}',
+        {
+            'srq': [s.get_srq_num() for s in srqs],
+            'ini': {f'{m} {p}': qp.qp_num for (m, p), qp in inis.items()},
+            'tgt': {f'{p} {o}': qp.qp_num for (p, o), qp in tgts.items()},
+        },
+    )
     srqns = {}
     for peer in PEERS:
         way, theirs = board.way(peer), board.get(peer, f'xrc {turn}')
         srqns[peer] = theirs['srq']
         for member in members:
-            inis[member.number, peer].to_rts(attrs(member, way, theirs['tgt'][f'{HOST} {member.number}']))
-            tgts[peer, member.number].to_rts(attrs(member, way, theirs['ini'][f'{member.number} {HOST}']))
+            inis[member.number, peer].to_rts(
+                attrs(member, way, theirs['tgt'][f'{HOST} {member.number}'])
+            )
+            tgts[peer, member.number].to_rts(
+                attrs(member, way, theirs['ini'][f'{member.number} {HOST}'])
+            )
     counted('XRC', XRC_INI=MEMBERS * len(PEERS), XRC_TGT=MEMBERS * len(PEERS))
 
     def send(member):
@@ -165,6 +205,7 @@ def xrc(board, members, turn):
             if number == member.number:
                 for srqn in srqns[peer]:
                     member.send(qp, srqn)
+
     exchange('XRC', members, [*inis.values(), *tgts.values()], send)
     for thing in srqs + domains:
         thing.close()
@@ -178,7 +219,10 @@ def bulk(board, member, turn):
     node = member.node
     target, origin, back = node.mr(BLOCK, ALL), node.mr(BLOCK), node.mr(BLOCK)
     cap = QPCap(max_send_wr=BLOCKS, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
-    there, here = (QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=member.cq, cap=cap)) for _ in 'ab')
+    there, here = (
+        QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=member.cq, cap=cap))
+        for _ in 'ab'
+    )
     board.put(f'bulk {turn}', [there.qp_num, here.qp_num, target.rkey, target.buf])
     _, qpn, rkey, raddr = board.get(to, f'bulk {turn}')
     there.to_rts(attrs(member, board.way(to), qpn))
@@ -190,6 +234,7 @@ def bulk(board, member, turn):
         wr = SendWR(wr_id=1, opcode=opcode, num_sge=1, sg=[sge(memory)], send_flags=SIGNALED)
         wr.set_wr_rdma(rkey, raddr)
         there.post_send(wr)
+
     for _ in range(BLOCKS):
         post(WR.IBV_WR_RDMA_WRITE, origin)
     ok(poll(node.cq, BLOCKS, 300))
@@ -225,7 +270,10 @@ def main():
         return
     names = ['retransmits', 'duplicate_request', 'out_of_seq_request', 'rcvd_seq_err']
     grown = {n: after[n] - before[n] for n in names}
-    print(f'{turn} times: {after["sent_pkts"] - before["sent_pkts"]} packets sent, {grown}', flush=True)
+    print(
+        f'{turn} times: {after["sent_pkts"] - before["sent_pkts"]} packets sent, {grown}',
+        flush=True,
+    )
     board.put('again', grown['retransmits'])
     again = sum(board.get(p, 'again') for p in PEERS) + grown['retransmits']
     if CLEAN:

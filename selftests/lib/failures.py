@@ -9,8 +9,25 @@ import net
 import verbs
 from ktap import expect, expect_eq
 from pyverbs.pd import PD
-from verbs import (ACC, ALL, LOCAL, MASK, QPS, WCS, WR, Node, QPAttr, get, nothing, ok, poll, put, recv_wr, sge,
-                   status_name)
+from verbs import (
+    ACC,
+    ALL,
+    LOCAL,
+    MASK,
+    QPS,
+    WCS,
+    WR,
+    Node,
+    QPAttr,
+    get,
+    nothing,
+    ok,
+    poll,
+    put,
+    recv_wr,
+    sge,
+    status_name,
+)
 
 # The requester's device and the responder's.
 PLACES = {'wire': ('x1', 'x2'), 'back': ('x2', 'x1'), 'local': ('x1', 'x1')}
@@ -63,8 +80,12 @@ def wr_to(conn, op, src, rkey, addr, length=64):
     return conn.send_wr(op, [sge(src, length)], rkey=rkey, raddr=addr)
 
 
-OPS = {'write': WR.IBV_WR_RDMA_WRITE, 'read': WR.IBV_WR_RDMA_READ, 'atomic': WR.IBV_WR_ATOMIC_FETCH_AND_ADD,
-       'write_imm': WR.IBV_WR_RDMA_WRITE_WITH_IMM}
+OPS = {
+    'write': WR.IBV_WR_RDMA_WRITE,
+    'read': WR.IBV_WR_RDMA_READ,
+    'atomic': WR.IBV_WR_ATOMIC_FETCH_AND_ADD,
+    'write_imm': WR.IBV_WR_RDMA_WRITE_WITH_IMM,
+}
 
 
 def remote(kind, place, op, how):
@@ -76,9 +97,9 @@ def remote(kind, place, op, how):
     put(dst, b'untouched' * 100)
     rkey, addr, length = dst.rkey, dst.buf + 64, 64
     if how == 'key':
-        rkey ^= 0xff
+        rkey ^= 0xFF
     elif how == 'no-such-key':
-        rkey = 0x7fffff01
+        rkey = 0x7FFFFF01
     elif how == 'beyond':
         addr = dst.buf + 4096 - 32 if op != 'atomic' else dst.buf + 4096
     elif how == 'before':
@@ -100,8 +121,13 @@ def remote(kind, place, op, how):
 
 def qp_access(kind, place, op):
     """The QP does not allow what the memory region does."""
-    allowed = ALL & ~int({'write': ACC.IBV_ACCESS_REMOTE_WRITE, 'read': ACC.IBV_ACCESS_REMOTE_READ,
-                          'atomic': ACC.IBV_ACCESS_REMOTE_ATOMIC}[op])
+    allowed = ALL & ~int(
+        {
+            'write': ACC.IBV_ACCESS_REMOTE_WRITE,
+            'read': ACC.IBV_ACCESS_REMOTE_READ,
+            'atomic': ACC.IBV_ACCESS_REMOTE_ATOMIC,
+        }[op]
+    )
     conn = fresh(kind, place, access=allowed)
     src, dst = conn.a.mr(64), conn.b.mr(64)
     conn.post(wr_to(conn, OPS[op], src, dst.rkey, dst.buf))
@@ -140,7 +166,7 @@ def local_key(kind, place, how):
     conn.post_recv(recv_wr([sge(dst)]))
     element = sge(src, 64)
     if how == 'key':
-        element = verbs.SGE(src.buf, 64, src.lkey ^ 0xff)
+        element = verbs.SGE(src.buf, 64, src.lkey ^ 0xFF)
     elif how == 'beyond':
         element = verbs.SGE(src.buf + 4090, 64, src.lkey)
     elif how == 'gone':
@@ -173,7 +199,7 @@ def bad_receive(kind, place, how):
     conn = fresh(kind, place)
     pd = PD(conn.b.ctx) if how == 'pd' else conn.b.pd
     src, dst = conn.a.mr(64), conn.b.mr(64, 0 if how == 'flags' else LOCAL, pd)
-    element = verbs.SGE(dst.buf, 64, dst.lkey ^ (0xff if how == 'key' else 0))
+    element = verbs.SGE(dst.buf, 64, dst.lkey ^ (0xFF if how == 'key' else 0))
     conn.post_recv(recv_wr([element], wr_id=5))
     if how == 'gone':
         dst.close()
@@ -217,7 +243,11 @@ def rnr_imm(kind, place):
     conn = fresh(kind, place, rnr_timer=8)
     src, dst = conn.a.mr(3000), conn.b.mr(3000)
     put(src, verbs.pattern(9, 3000))
-    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE_WITH_IMM, [sge(src)], imm=77, rkey=dst.rkey, raddr=dst.buf))
+    conn.post(
+        conn.send_wr(
+            WR.IBV_WR_RDMA_WRITE_WITH_IMM, [sge(src)], imm=77, rkey=dst.rkey, raddr=dst.buf
+        )
+    )
     time.sleep(0.05)
     nothing(conn.send_cq)
     conn.post_recv(recv_wr([]))
@@ -261,7 +291,9 @@ def flush(kind, place):
             conn.post_recv(recv_wr([sge(dst)], wr_id=i))
         conn.recv_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_ERR), MASK.IBV_QP_STATE)
         wcs = poll(conn.recv_cq, 5)
-        expect_eq([(w.wr_id, w.status) for w in wcs], [(i, int(FLUSH)) for i in range(5)], 'receives')
+        expect_eq(
+            [(w.wr_id, w.status) for w in wcs], [(i, int(FLUSH)) for i in range(5)], 'receives'
+        )
         conn.post_recv(recv_wr([sge(dst)], wr_id=51))
         wc = poll(conn.recv_cq)[0]
         expect_eq((wc.wr_id, wc.status), (51, int(FLUSH)), 'a receive posted in ERR')
@@ -325,7 +357,9 @@ def fewer_reads_in_sqd(kind, place):
     """max_dest_rd_atomic changes in SQD: 0 forbids READs."""
     conn = fresh(kind, place)
     src, dst = conn.a.mr(64), conn.b.mr(64)
-    read = lambda: conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+    read = lambda: conn.post(
+        conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(src)], rkey=dst.rkey, raddr=dst.buf)
+    )
     read()
     ok(poll(conn.send_cq))
     conn.tgt_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_SQD), MASK.IBV_QP_STATE)
@@ -344,6 +378,7 @@ def events_of(node, wanted):
     def all_there():
         got.extend(e for e in node.events(1) if e <= EVENT_QP_ACCESS_ERR)
         return len(got) >= len(wanted)
+
     ktap.wait_for(f'events {wanted}', 10, all_there)
     expect_eq(sorted(got), sorted(wanted), 'events')
 
@@ -364,7 +399,8 @@ def go_on(kind, place):
 
 
 def post_in_vain(post, count=200):
-    """What is posted to a queue pair that nobody can hear of ends nowhere, and nothing waits for it."""
+    """What is posted to a queue pair that nobody can hear of ends nowhere, and nothing waits for
+    it."""
     try:
         for _ in range(count):
             post()
@@ -374,7 +410,8 @@ def post_in_vain(post, count=200):
 
 
 def cq_overflow(kind, place):
-    """More sends complete than their CQ holds: IBV_EVENT_CQ_ERR, and the queue pair ends, whatever its type."""
+    """More sends complete than their CQ holds: IBV_EVENT_CQ_ERR, and the queue pair ends, whatever
+    its type."""
     conn = fresh(kind, place, send_cqe=4)
     src, dst = conn.a.mr(64), conn.b.mr(128)
     room = conn.a.cq.cqe
@@ -399,8 +436,9 @@ def cq_overflow(kind, place):
 
 
 def receives_overflow(kind, place):
-    """More receives complete than their CQ holds: a message that nobody can hear of is not acknowledged, and
-    ends the queue pair. Not an XRC target: others receive through it, at other queues."""
+    """More receives complete than their CQ holds: a message that nobody can hear of is not
+    acknowledged, and ends the queue pair. Not an XRC target: others receive through it, at other
+    queues."""
     xrc, datagrams = kind == 'xrc', kind == 'ud'
     opts = {} if datagrams else {'rnr_retry': 2, 'rnr_timer': 1}
     conn = fresh(kind, place, cqe=2, **opts)
@@ -416,7 +454,9 @@ def receives_overflow(kind, place):
     put(dst, bytes(128))
     send(room)
     status = poll(conn.send_cq, seconds=60)[0].status
-    wanted = {'rc': WCS.IBV_WC_REM_OP_ERR, 'xrc': WCS.IBV_WC_RNR_RETRY_EXC_ERR}.get(kind, WCS.IBV_WC_SUCCESS)
+    wanted = {'rc': WCS.IBV_WC_REM_OP_ERR, 'xrc': WCS.IBV_WC_RNR_RETRY_EXC_ERR}.get(
+        kind, WCS.IBV_WC_SUCCESS
+    )
     expect_eq(status_name(status), wanted.name, 'status')
     events_of(conn.b, [EVENT_CQ_ERR] + [EVENT_QP_FATAL] * (not xrc))
     if not xrc:
@@ -425,13 +465,16 @@ def receives_overflow(kind, place):
         tgt.modify(QPAttr(qp_state=QPS.IBV_QPS_RESET), MASK.IBV_QP_STATE)
         go_on(kind, place)
         return conn.close()
-    # The sender comes again where it stopped, and finds the target as it was; the queue's PD is there, too.
+    # The sender comes again where it stopped, and finds the target as it was; the queue's PD is
+    # there, too.
     expect_eq(state(tgt), QPS.IBV_QPS_RTS, "the target's state")
     cq = verbs.CQ(conn.b.ctx, 16)
     other = conn.domain.srq(cq)
     other.post_recv(recv_wr([sge(dst)], wr_id=77))
     conn.send_qp.modify(QPAttr(qp_state=QPS.IBV_QPS_RESET), MASK.IBV_QP_STATE)
-    conn.send_qp.to_rts(verbs.attributes(conn.a, conn.b, tgt.qp_num, psn=0xfffff0 + room, rnr_retry=2))
+    conn.send_qp.to_rts(
+        verbs.attributes(conn.a, conn.b, tgt.qp_num, psn=0xFFFFF0 + room, rnr_retry=2)
+    )
     conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
     ok(poll(conn.send_cq))
     broken, conn.srqn = conn.srqn, other.get_srq_num()
@@ -453,11 +496,12 @@ def xrc_number(place, how):
     conn = fresh('xrc', place)
     src = conn.a.mr(64)
     if how == 'unknown':
-        conn.srqn = 0xabcdef
+        conn.srqn = 0xABCDEF
     elif how == 'basic':
         from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
+
         conn.srqs.append(SRQ(conn.b.pd, SrqInitAttr(SrqAttr(max_wr=4))))
-        conn.srqn = (conn.srqn + 1) & 0xffffff
+        conn.srqn = (conn.srqn + 1) & 0xFFFFFF
     else:
         other = verbs.Domain(conn.b)
         foreign = other.srq()
@@ -471,9 +515,12 @@ def xrc_number_write(place):
     """RDMA over XRC names an SRQ, too: its PD is that of the rkey."""
     conn = fresh('xrc', place)
     src, dst = conn.a.mr(64), conn.b.mr(64)
-    conn.srqn = 0xabcdef
-    fails(conn, conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf),
-          WCS.IBV_WC_REM_INV_REQ_ERR)
+    conn.srqn = 0xABCDEF
+    fails(
+        conn,
+        conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf),
+        WCS.IBV_WC_REM_INV_REQ_ERR,
+    )
     expect_eq(get(dst, 64), bytes(64), 'memory')
     responder_broken(conn, EVENT_QP_ACCESS_ERR)
 
@@ -485,15 +532,22 @@ def xrc_pd_of_srq(place):
     second = conn.domain.srq(conn.recv_cq, pd=pd2)
     src, first_mr, second_mr = conn.a.mr(64), conn.b.mr(64), conn.b.mr(64, ALL, pd2)
     put(src, b'x' * 64)
-    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=first_mr.rkey, raddr=first_mr.buf))
+    conn.post(
+        conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=first_mr.rkey, raddr=first_mr.buf)
+    )
     ok(poll(conn.send_cq))
     conn.srqn = second.get_srq_num()
-    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=second_mr.rkey, raddr=second_mr.buf))
+    conn.post(
+        conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=second_mr.rkey, raddr=second_mr.buf)
+    )
     ok(poll(conn.send_cq))
     expect_eq(get(second_mr, 64), b'x' * 64, 'payload')
     put(first_mr, bytes(64))
-    fails(conn, conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=first_mr.rkey, raddr=first_mr.buf),
-          WCS.IBV_WC_REM_ACCESS_ERR)
+    fails(
+        conn,
+        conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=first_mr.rkey, raddr=first_mr.buf),
+        WCS.IBV_WC_REM_ACCESS_ERR,
+    )
     expect_eq(get(first_mr, 64), bytes(64), 'memory')
 
 
@@ -509,5 +563,7 @@ def others_go_on(kind, place):
         good.post(good.send_wr(WR.IBV_WR_SEND, [sge(src)]))
         ok(poll(good.send_cq))
         ok(poll(good.recv_cq))
-        expect_eq(status_name(poll(bad.send_cq)[0].status), WCS.IBV_WC_REM_ACCESS_ERR.name, 'status')
+        expect_eq(
+            status_name(poll(bad.send_cq)[0].status), WCS.IBV_WC_REM_ACCESS_ERR.name, 'status'
+        )
         bad.close()

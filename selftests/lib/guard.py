@@ -8,8 +8,8 @@ import struct
 
 PAGE = 4096
 _SYS_USERFAULTFD = 323
-_UFFD_API, _MISSING = 0xaa, 1
-_IOCTL_API, _IOCTL_REGISTER, _IOCTL_ZEROPAGE = 0xc018aa3f, 0xc020aa00, 0xc020aa04
+_UFFD_API, _MISSING = 0xAA, 1
+_IOCTL_API, _IOCTL_REGISTER, _IOCTL_ZEROPAGE = 0xC018AA3F, 0xC020AA00, 0xC020AA04
 
 
 class Guarded:
@@ -21,7 +21,9 @@ class Guarded:
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         for i in range(1, pages):
             self._map[i * PAGE] = 0
-        self._fd = ctypes.CDLL(None, use_errno=True).syscall(_SYS_USERFAULTFD, os.O_CLOEXEC | os.O_NONBLOCK)
+        self._fd = ctypes.CDLL(None, use_errno=True).syscall(
+            _SYS_USERFAULTFD, os.O_CLOEXEC | os.O_NONBLOCK
+        )
         if self._fd < 0:
             raise OSError(ctypes.get_errno(), 'userfaultfd')
         fcntl.ioctl(self._fd, _IOCTL_API, struct.pack('QQQ', _UFFD_API, 0, 0))

@@ -20,8 +20,14 @@ UNIT = 4099 * mmap.PAGESIZE
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int,
-                       ctypes.c_long]
+_libc.mmap.argtypes = [
+    ctypes.c_void_p,
+    ctypes.c_size_t,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_int,
+    ctypes.c_long,
+]
 _libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.memcmp.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
 _RW = mmap.PROT_READ | mmap.PROT_WRITE
@@ -77,6 +83,7 @@ def message(conn, opcode):
     def register(pd, addr):
         mrs.append(MR(pd, LENGTH, verbs.ALL, address=addr))
         return mrs[-1]
+
     try:
         here = register(conn.a.pd, dst + GUARD if reading else src)
         there = register(conn.dst_pd, src if reading else dst + GUARD)
@@ -88,8 +95,13 @@ def message(conn, opcode):
         else:
             conn.post(conn.send_wr(opcode, local, rkey=there.rkey, raddr=remote))
         tx = ok(poll(conn.send_cq, 1, seconds=600))[0]
-        ktap.expect_eq(tx.opcode, {WR.IBV_WR_SEND: WCO.IBV_WC_SEND, WR.IBV_WR_RDMA_READ: WCO.IBV_WC_RDMA_READ}
-                       .get(opcode, WCO.IBV_WC_RDMA_WRITE), 'opcode')
+        ktap.expect_eq(
+            tx.opcode,
+            {WR.IBV_WR_SEND: WCO.IBV_WC_SEND, WR.IBV_WR_RDMA_READ: WCO.IBV_WC_RDMA_READ}.get(
+                opcode, WCO.IBV_WC_RDMA_WRITE
+            ),
+            'opcode',
+        )
         if opcode == WR.IBV_WR_SEND:
             ktap.expect_eq(ok(poll(conn.recv_cq))[0].byte_len, LENGTH, 'byte_len')
         _check(dst, src)

@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 
-from waiting import SLOW, deadline, wait_for     # noqa: F401  (part of this module's names)
+from waiting import SLOW, deadline, wait_for  # noqa: F401  (part of this module's names)
 
 DEBUG = bool(os.environ.get('SELFTEST_DEBUG'))
 LONG = bool(os.environ.get('SELFTEST_LONG'))
@@ -25,10 +25,13 @@ class Skip(Exception):
 
 
 def case(arg=None, *, debug=True, long=False, name=None):
-    """Register a case. debug=False: on the debug kernel only with --long; long=True: only with --long anywhere."""
+    """Register a case. debug=False: on the debug kernel only with --long; long=True: only with
+    --long anywhere."""
+
     def register(fn):
         add(name or fn.__name__, fn, debug=debug, long=long)
         return fn
+
     return register(arg) if callable(arg) else register
 
 
@@ -81,21 +84,25 @@ def expect_errno(wanted, what, fn, *args, **kwargs):
         raise AssertionError(f'{what}: succeeded, errno of {wanted} wanted')
     names = [os.strerror(e) for e in wanted]
     if abs(code or 0) not in wanted:
-        raise AssertionError(f'{what}: errno {code} ({os.strerror(abs(code or 0))}), wanted {names}')
+        raise AssertionError(
+            f'{what}: errno {code} ({os.strerror(abs(code or 0))}), wanted {names}'
+        )
 
 
 def short(ex):
     """What failed, and the lines of the test that led there."""
-    frames = [f for f in traceback.extract_tb(ex.__traceback__)
-              if not f.filename.endswith('ktap.py')]
+    frames = [
+        f for f in traceback.extract_tb(ex.__traceback__) if not f.filename.endswith('ktap.py')
+    ]
     where = [f'at {os.path.basename(f.filename)}:{f.lineno} {f.line}' for f in frames]
     return '\n'.join([f'{type(ex).__name__}: {ex}'] + where[::-1][:4])
 
 
 def main(setup=None, teardown=None):
     """Run the cases and exit."""
-    chosen = [c for c in _cases
-              if not sys.argv[1:] or any(re.search(p, c[0]) for p in sys.argv[1:])]
+    chosen = [
+        c for c in _cases if not sys.argv[1:] or any(re.search(p, c[0]) for p in sys.argv[1:])
+    ]
     print('KTAP version 1')
     print(f'1..{len(chosen)}')
     failed = 0

@@ -47,8 +47,8 @@ SRQ_ERR, SRQ_LIMIT, LAST_WQE = 14, 15, 16
 Wc = collections.namedtuple('Wc', 'status opcode qpn id imm length')
 Event = collections.namedtuple('Event', 'type slot')
 
-# How long a sender waits, and tries again: 1 s, eight times, so that who gets an answer gets it on a busy
-# machine; 4 ms, three times, for who gets none.
+# How long a sender waits, and tries again: 1 s, eight times, so that who gets an answer gets it on
+# a busy machine; 4 ms, three times, for who gets none.
 PATIENT = {'timeout': 18, 'retry': 7}
 HASTY = {'timeout': 10, 'retry': 2}
 
@@ -64,8 +64,9 @@ class Puppet:
     """A process."""
 
     def __init__(self, dev=None, prefix=()):
-        self.process = subprocess.Popen([*prefix, PROGRAM], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, bufsize=0)
+        self.process = subprocess.Popen(
+            [*prefix, PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+        )
         self.rest = b''
         self.gid = None
         if dev:
@@ -106,11 +107,11 @@ class Puppet:
 
     def device(self, slot, dev):
         """Open a device."""
-        self.gid, = self('device', slot, dev, gid_index(dev))
+        (self.gid,) = self('device', slot, dev, gid_index(dev))
 
     def domain(self, path, slot=0, device=0, flags=os.O_CREAT):
         """Open the domain of a file; the descriptor is closed again at once."""
-        fd, = self('fd', path, os.O_RDONLY)
+        (fd,) = self('fd', path, os.O_RDONLY)
         try:
             self('xrcd', slot, device, fd, flags)
         finally:
@@ -123,11 +124,14 @@ class Puppet:
         return got
 
     def events(self, count=0, seconds=20, device=0, but=(COMM_EST,)):
-        """Waits for so many asynchronous events; returns all that are there, without those of kinds `but`."""
+        """Waits for so many asynchronous events; returns all that are there, without those of kinds
+        `but`."""
         got = []
         while True:
             wait = max(1, count - len(got)) if count else 0
-            new = [Event(*map(int, str(w).split(':'))) for w in self('events', device, wait, seconds)]
+            new = [
+                Event(*map(int, str(w).split(':'))) for w in self('events', device, wait, seconds)
+            ]
             got += [e for e in new if e.type not in but]
             if len(got) >= count:
                 return got
@@ -200,16 +204,21 @@ class Stage:
 
 def add_case(name, fn, *args, debug=True):
     """A case called name that runs fn with a stage and args."""
+
     def run():
         with Stage() as stage:
             fn(stage, *args)
+
     ktap.add(name, run, debug=debug)
 
 
 def targets(dev=None):
     """Numbers of the XRC targets that `rdma res` shows."""
-    return sorted(q['lqpn'] for q in net.rdma('qp')
-                  if q.get('type') == 'XRC_TGT' and dev in (None, q['ifname']))
+    return sorted(
+        q['lqpn']
+        for q in net.rdma('qp')
+        if q.get('type') == 'XRC_TGT' and dev in (None, q['ifname'])
+    )
 
 
 def nothing_left(before):
@@ -220,14 +229,24 @@ def nothing_left(before):
         ktap.wait_for(f'the same resources: {before}, now {now}', 10, lambda: resources() == before)
 
 
-def connect(sender, ini, receiver, tgt, access=ALL, timeout=PATIENT['timeout'], retry=PATIENT['retry'],
-            rnr=7, rnr_timer=1, device=0):
+def connect(
+    sender,
+    ini,
+    receiver,
+    tgt,
+    access=ALL,
+    timeout=PATIENT['timeout'],
+    retry=PATIENT['retry'],
+    rnr=7,
+    rnr_timer=1,
+    device=0,
+):
     """Connects a new initiator to a new target; returns the target's number.
 
     The receiver has domain 0 open. **HASTY is for a sender that gets no answer.
     """
-    qpn, = receiver('tgt', tgt, device, 0)
-    dest, = sender('ini', ini, 0)
+    (qpn,) = receiver('tgt', tgt, device, 0)
+    (dest,) = sender('ini', ini, 0)
     receiver('init', tgt, access)
     receiver('rtr', tgt, dest, sender.gid, rnr_timer)
     sender('init', ini, 0)
@@ -262,5 +281,11 @@ def message(sender, ini, receiver, srq, srqn, number=1):
     return wc
 
 
-EBUSY, EINVAL, EAGAIN, EBADF, EFAULT = errno.EBUSY, errno.EINVAL, errno.EAGAIN, errno.EBADF, errno.EFAULT
+EBUSY, EINVAL, EAGAIN, EBADF, EFAULT = (
+    errno.EBUSY,
+    errno.EINVAL,
+    errno.EAGAIN,
+    errno.EBADF,
+    errno.EFAULT,
+)
 EOPNOTSUPP, ENOENT, EIO = errno.EOPNOTSUPP, errno.ENOENT, errno.EIO

@@ -16,24 +16,50 @@ _XRC_RECV = 10
 
 
 def open_domain(p, fd, flags=0o100, response=0):
-    """Opens a domain, of no file if fd is -1; returns the open's handle. flags: O_CREAT unless told."""
+    """Opens a domain, of no file if fd is -1; returns the open's handle. flags: O_CREAT unless
+    told."""
     return struct.unpack('I', p.raw(OPEN_XRCD, struct.pack('Qii', response, fd, flags), 4))[0]
 
 
 def close(p, handle, command=CLOSE_XRCD):
-    """Closes the domain of a handle, or ends by another command whose request is the handle alone."""
+    """Closes the domain of a handle, or ends by another command that takes the handle alone."""
     p.raw(command, struct.pack('I', handle))
 
 
 def create(p, domain, name=0, qpn=0, response=0):
     """Creates a target (or, by name TGT_OPEN and number, a view of one); returns handle, number."""
-    return struct.unpack('II', p.raw(CREATE_QP, struct.pack('QQIIIIIIIIIBBBB', response, 0, domain, 0, 0, 0, name, qpn,
-                                                            0, 0, 0, 0, _XRC_RECV, 0, 0), 32)[:8])
+    return struct.unpack(
+        'II',
+        p.raw(
+            CREATE_QP,
+            struct.pack(
+                'QQIIIIIIIIIBBBB',
+                response,
+                0,
+                domain,
+                0,
+                0,
+                0,
+                name,
+                qpn,
+                0,
+                0,
+                0,
+                0,
+                _XRC_RECV,
+                0,
+                0,
+            ),
+            32,
+        )[:8],
+    )
 
 
 def core_open(p, domain, qpn):
     """The core's own OPEN_QP, which the library does not use; returns the handle."""
-    return struct.unpack('II', p.raw(OPEN_QP, struct.pack('QQIIBxxxxxxx', 0, 0, domain, qpn, _XRC_RECV), 32)[:8])[0]
+    return struct.unpack(
+        'II', p.raw(OPEN_QP, struct.pack('QQIIBxxxxxxx', 0, 0, domain, qpn, _XRC_RECV), 32)[:8]
+    )[0]
 
 
 def destroy(p, handle, command=DESTROY_QP):

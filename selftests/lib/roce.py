@@ -10,32 +10,54 @@ import struct
 
 import wire
 
-TRANSPORTS = {0x00: 'Reliable Connection (RC)', 0x20: 'Unreliable Connection (UC)',
-              0x60: 'Unreliable Datagram (UD)', 0xa0: 'Extended Reliable Connection (XRC)'}
+TRANSPORTS = {
+    0x00: 'Reliable Connection (RC)',
+    0x20: 'Unreliable Connection (UC)',
+    0x60: 'Unreliable Datagram (UD)',
+    0xA0: 'Extended Reliable Connection (XRC)',
+}
 # Name, and the extended headers but for those that belong to the transport.
 OPERATIONS = {
-    0x00: ('SEND First', ''), 0x01: ('SEND Middle', ''), 0x02: ('SEND Last', ''),
-    0x03: ('SEND Last with Immediate', 'immdt'), 0x04: ('SEND Only', ''),
+    0x00: ('SEND First', ''),
+    0x01: ('SEND Middle', ''),
+    0x02: ('SEND Last', ''),
+    0x03: ('SEND Last with Immediate', 'immdt'),
+    0x04: ('SEND Only', ''),
     0x05: ('SEND Only with Immediate', 'immdt'),
-    0x06: ('RDMA WRITE First', 'reth'), 0x07: ('RDMA WRITE Middle', ''), 0x08: ('RDMA WRITE Last', ''),
-    0x09: ('RDMA WRITE Last with Immediate', 'immdt'), 0x0a: ('RDMA WRITE Only', 'reth'),
-    0x0b: ('RDMA WRITE Only with Immediate', 'reth immdt'),
-    0x0c: ('RDMA READ Request', 'reth'), 0x0d: ('RDMA READ response First', 'aeth'),
-    0x0e: ('RDMA READ response Middle', ''), 0x0f: ('RDMA READ response Last', 'aeth'),
+    0x06: ('RDMA WRITE First', 'reth'),
+    0x07: ('RDMA WRITE Middle', ''),
+    0x08: ('RDMA WRITE Last', ''),
+    0x09: ('RDMA WRITE Last with Immediate', 'immdt'),
+    0x0A: ('RDMA WRITE Only', 'reth'),
+    0x0B: ('RDMA WRITE Only with Immediate', 'reth immdt'),
+    0x0C: ('RDMA READ Request', 'reth'),
+    0x0D: ('RDMA READ response First', 'aeth'),
+    0x0E: ('RDMA READ response Middle', ''),
+    0x0F: ('RDMA READ response Last', 'aeth'),
     0x10: ('RDMA READ response Only', 'aeth'),
-    0x11: ('Acknowledge', 'aeth'), 0x12: ('ATOMIC Acknowledge', 'aeth atomicacketh'),
-    0x13: ('CmpSwap', 'atomiceth'), 0x14: ('FetchAdd', 'atomiceth'),
-    0x16: ('SEND Last with Invalidate', 'ieth'), 0x17: ('SEND Only with Invalidate', 'ieth'),
-    0x1c: ('FLUSH', 'feth reth'), 0x1d: ('ATOMIC WRITE', 'reth'),
+    0x11: ('Acknowledge', 'aeth'),
+    0x12: ('ATOMIC Acknowledge', 'aeth atomicacketh'),
+    0x13: ('CmpSwap', 'atomiceth'),
+    0x14: ('FetchAdd', 'atomiceth'),
+    0x16: ('SEND Last with Invalidate', 'ieth'),
+    0x17: ('SEND Only with Invalidate', 'ieth'),
+    0x1C: ('FLUSH', 'feth reth'),
+    0x1D: ('ATOMIC WRITE', 'reth'),
 }
-RESPONSES = range(0x0d, 0x13)
+RESPONSES = range(0x0D, 0x13)
 CNP = 0x81
 # Each header's form and fields; reserved bytes belong to the field behind them.
 HEADERS = {
-    'xrceth': ('!I', 'srqn'), 'deth': ('!II', 'qkey srcqp'), 'feth': ('!I', 'flush'),
-    'reth': ('!QII', 'va rkey dmalen'), 'atomiceth': ('!QIQQ', 'va rkey swap compare'),
-    'aeth': ('!BBH', 'syndrome msn_high msn_low'), 'atomicacketh': ('!Q', 'original'),
-    'immdt': ('!I', 'imm'), 'ieth': ('!I', 'inv'), 'cnp': ('!QQ', 'zero1 zero2'),
+    'xrceth': ('!I', 'srqn'),
+    'deth': ('!II', 'qkey srcqp'),
+    'feth': ('!I', 'flush'),
+    'reth': ('!QII', 'va rkey dmalen'),
+    'atomiceth': ('!QIQQ', 'va rkey swap compare'),
+    'aeth': ('!BBH', 'syndrome msn_high msn_low'),
+    'atomicacketh': ('!Q', 'original'),
+    'immdt': ('!I', 'imm'),
+    'ieth': ('!I', 'inv'),
+    'cnp': ('!QQ', 'zero1 zero2'),
 }
 
 
@@ -43,9 +65,9 @@ def headers(opcode):
     """The extended headers of an operation code, in their order."""
     if opcode == CNP:
         return ['cnp']
-    transport, operation = opcode & 0xe0, opcode & 0x1f
+    transport, operation = opcode & 0xE0, opcode & 0x1F
     first = []
-    if transport == 0xa0 and operation not in RESPONSES:
+    if transport == 0xA0 and operation not in RESPONSES:
         first = ['xrceth']
     if transport == 0x60:
         first = ['deth']
@@ -62,11 +84,11 @@ def name(opcode):
 def is_roce(frame):
     """Does the Ethernet frame, tagged or not, hold UDP to RoCEv2's port?"""
     at = 16 if frame[12:14] == b'\x81\0' else 12
-    kind, ip = frame[at:at + 2], frame[at + 2:]
+    kind, ip = frame[at : at + 2], frame[at + 2 :]
     start = {b'\x08\0': 20, b'\x86\xdd': 40}.get(kind)
     if start is None or len(ip) < start + 8 or ip[9 if start == 20 else 6] != socket.IPPROTO_UDP:
         return False
-    return ip[start + 2:start + 4] == struct.pack('!H', wire.PORT)
+    return ip[start + 2 : start + 4] == struct.pack('!H', wire.PORT)
 
 
 class Packet:
@@ -77,19 +99,28 @@ class Packet:
         at = 14
         self.vlan = None
         if frame[12:14] == b'\x81\0':
-            self.vlan, at = int.from_bytes(frame[14:16], 'big') & 0xfff, 18
+            self.vlan, at = int.from_bytes(frame[14:16], 'big') & 0xFFF, 18
         self.packet = frame[at:]
         self.v6 = self.packet[0] >> 4 == 6
         body = 48 if self.v6 else 28
-        self.ip, self.udp, self.body = self.packet[:body - 8], self.packet[body - 8:body], self.packet[body:]
+        self.ip, self.udp, self.body = (
+            self.packet[: body - 8],
+            self.packet[body - 8 : body],
+            self.packet[body:],
+        )
         self.src = self.ip[8:24] if self.v6 else self.ip[12:16]
         self.id = None if self.v6 else int.from_bytes(self.ip[4:6], 'big')
         self.sport, _, self.udp_length, self.udp_checksum = struct.unpack('!HHHH', self.udp)
         self.opcode, flags, self.pkey, qp, psn = struct.unpack('!BBHII', self.body[:12])
-        self.solicited, self.mig_req, self.pad, self.version = flags >> 7, flags >> 6 & 1, flags >> 4 & 3, flags & 15
-        self.becn, self.reserved, self.qpn = qp >> 30 & 1, qp >> 24 & 0xbf, qp & 0xffffff
-        self.ask, self.reserved7, self.psn = psn >> 31, psn >> 24 & 0x7f, psn & 0xffffff
-        self.is_response = self.opcode & 0x1f in RESPONSES
+        self.solicited, self.mig_req, self.pad, self.version = (
+            flags >> 7,
+            flags >> 6 & 1,
+            flags >> 4 & 3,
+            flags & 15,
+        )
+        self.becn, self.reserved, self.qpn = qp >> 30 & 1, qp >> 24 & 0xBF, qp & 0xFFFFFF
+        self.ask, self.reserved7, self.psn = psn >> 31, psn >> 24 & 0x7F, psn & 0xFFFFFF
+        self.is_response = self.opcode & 0x1F in RESPONSES
         self.fields = {}
         at = 12
         for header in headers(self.opcode):
@@ -107,7 +138,11 @@ class Packet:
 
     def wrong(self):
         """What is not as it must be in any packet."""
-        length = 40 + int.from_bytes(self.ip[4:6], 'big') if self.v6 else int.from_bytes(self.ip[2:4], 'big')
+        length = (
+            40 + int.from_bytes(self.ip[4:6], 'big')
+            if self.v6
+            else int.from_bytes(self.ip[2:4], 'big')
+        )
         checks = {
             'length of IP': len(self.packet) == length,
             'length of UDP': len(self.udp) + len(self.body) == self.udp_length,
@@ -116,6 +151,6 @@ class Packet:
             'UDP checksum': self.udp_checksum == 0,
             'ICRC': self.icrc == wire.icrc(self.ip, self.udp, self.body[:-4]),
             'padding': not any(self.padding) and len(self.padding) == -len(self.payload) & 3,
-            'BTH': (self.version, self.pkey, self.reserved, self.reserved7) == (0, 0xffff, 0, 0),
+            'BTH': (self.version, self.pkey, self.reserved, self.reserved7) == (0, 0xFFFF, 0, 0),
         }
         return [what for what, right in checks.items() if not right]

@@ -42,12 +42,14 @@ class Tap:
         got = []
         while True:
             try:
-                frame, extra, _, where = self.socket.recvmsg(self.most, socket.CMSG_SPACE(AUXDATA.size))
+                frame, extra, _, where = self.socket.recvmsg(
+                    self.most, socket.CMSG_SPACE(AUXDATA.size)
+                )
             except BlockingIOError:
                 break
             # A VLAN tag travels beside the packet within a host.
             for _, _, data in extra:
-                status, _, _, _, _, tci, tpid = AUXDATA.unpack(data[:AUXDATA.size])
+                status, _, _, _, _, tci, tpid = AUXDATA.unpack(data[: AUXDATA.size])
                 if status & TP_STATUS_VLAN_VALID:
                     frame = frame[:12] + struct.pack('!HH', tpid or 0x8100, tci) + frame[12:]
             got.append((frame, where[2] == PACKET_OUTGOING))

@@ -86,8 +86,11 @@ def send(conn, length, imm=None, flags=SIGNALED, parts=1):
         ktap.expect(rx.wc_flags & 2, 'IBV_WC_WITH_IMM is missing')
         ktap.expect_eq(rx.imm_data, imm, 'immediate data')
     tx = ok(poll(conn.send_cq))[0]
-    ktap.expect_eq((tx.wr_id, tx.opcode, tx.qp_num), (78, WCO.IBV_WC_SEND, conn.send_qp.qp_num),
-                   "the send's completion")
+    ktap.expect_eq(
+        (tx.wr_id, tx.opcode, tx.qp_num),
+        (78, WCO.IBV_WC_SEND, conn.send_qp.qp_num),
+        "the send's completion",
+    )
     check_landed(dst, data, length)
 
 
@@ -98,12 +101,23 @@ def write(conn, length, imm=None, flags=SIGNALED, parts=1):
     if imm is not None:
         op = WR.IBV_WR_RDMA_WRITE_WITH_IMM
         conn.post_recv(recv_wr([], wr_id=79))
-    conn.post(conn.send_wr(op, split(src, length, parts), imm=imm or 0, rkey=dst.rkey,
-                           raddr=dst.buf + GUARD, flags=flags))
+    conn.post(
+        conn.send_wr(
+            op,
+            split(src, length, parts),
+            imm=imm or 0,
+            rkey=dst.rkey,
+            raddr=dst.buf + GUARD,
+            flags=flags,
+        )
+    )
     if imm is not None:
         rx = ok(poll(conn.recv_cq))[0]
-        ktap.expect_eq((rx.wr_id, rx.opcode, rx.imm_data, rx.byte_len),
-                       (79, WCO.IBV_WC_RECV_RDMA_WITH_IMM, imm, length), "the receive")
+        ktap.expect_eq(
+            (rx.wr_id, rx.opcode, rx.imm_data, rx.byte_len),
+            (79, WCO.IBV_WC_RECV_RDMA_WITH_IMM, imm, length),
+            "the receive",
+        )
     tx = ok(poll(conn.send_cq))[0]
     ktap.expect_eq(tx.opcode, WCO.IBV_WC_RDMA_WRITE, 'opcode')
     check_landed(dst, data, length)
@@ -112,8 +126,11 @@ def write(conn, length, imm=None, flags=SIGNALED, parts=1):
 def read(conn, length, parts=1):
     dst, src, data = buffers(conn, length)
     put(src, data, GUARD)
-    conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, split(dst, length, parts), rkey=src.rkey,
-                           raddr=src.buf + GUARD))
+    conn.post(
+        conn.send_wr(
+            WR.IBV_WR_RDMA_READ, split(dst, length, parts), rkey=src.rkey, raddr=src.buf + GUARD
+        )
+    )
     tx = ok(poll(conn.send_cq))[0]
     ktap.expect_eq(tx.opcode, WCO.IBV_WC_RDMA_READ, 'opcode')
     check_landed(dst, data, length)
@@ -125,16 +142,19 @@ def atomics(conn, _big=False):
     def run(op, before, compare_add, swap, after):
         put(cell, before.to_bytes(8, 'little'), 8)
         put(result, b'\0' * 64)
-        conn.post(conn.atomic_wr(op, [sge(result, 8, 16)], cell.rkey, cell.buf + 8, compare_add, swap))
+        conn.post(
+            conn.atomic_wr(op, [sge(result, 8, 16)], cell.rkey, cell.buf + 8, compare_add, swap)
+        )
         ok(poll(conn.send_cq))
         ktap.expect_eq(int.from_bytes(get(result, 8, 16), 'little'), before, 'the value before')
         ktap.expect_eq(int.from_bytes(get(cell, 8, 8), 'little'), after, 'the value after')
         ktap.expect_eq(get(result, 16), b'\0' * 16, 'bytes before the result')
         ktap.expect_eq(get(result, 40, 24), b'\0' * 40, 'bytes after the result')
         ktap.expect_eq(get(cell, 8) + get(cell, 48, 16), b'\0' * 56, 'bytes around the cell')
-    big = 0x0123456789abcdef
+
+    big = 0x0123456789ABCDEF
     cas, faa = WR.IBV_WR_ATOMIC_CMP_AND_SWP, WR.IBV_WR_ATOMIC_FETCH_AND_ADD
-    run(cas, big, big, 0xfedcba9876543210, 0xfedcba9876543210)
+    run(cas, big, big, 0xFEDCBA9876543210, 0xFEDCBA9876543210)
     run(cas, big, big + 1, 5, big)
     run(faa, big, 3, 0, big + 3)
     run(faa, (1 << 64) - 1, 2, 0, 1)
@@ -150,7 +170,8 @@ def every_opcode(conn, big):
 
 
 def unreliable(conn, _big):
-    """UC: a plain WRITE's completion does not say that it has arrived, so one with immediate follows."""
+    """UC: a plain WRITE's completion does not say that it has arrived, so one with immediate
+    follows."""
     for n in lengths(conn, False)[:6]:
         send(conn, n)
         send(conn, n, imm=IMM)
@@ -184,15 +205,27 @@ def in_order(conn, _big):
         for i in range(count):
             conn.post_recv(recv_wr([sge(dst, 512, i * 512)], wr_id=i))
         for i in range(count):
-            conn.post(conn.send_wr(WR.IBV_WR_SEND_WITH_IMM, [sge(src, 512 - i, i * 512)], wr_id=i, imm=i,
-                                   flags=SIGNALED if i % 4 == 3 else 0))
+            conn.post(
+                conn.send_wr(
+                    WR.IBV_WR_SEND_WITH_IMM,
+                    [sge(src, 512 - i, i * 512)],
+                    wr_id=i,
+                    imm=i,
+                    flags=SIGNALED if i % 4 == 3 else 0,
+                )
+            )
         rx = ok(poll(conn.recv_cq, count))
-        ktap.expect_eq([(w.wr_id, w.imm_data, w.byte_len) for w in rx],
-                       [(i, i, 512 - i) for i in range(count)], 'receives')
+        ktap.expect_eq(
+            [(w.wr_id, w.imm_data, w.byte_len) for w in rx],
+            [(i, i, 512 - i) for i in range(count)],
+            'receives',
+        )
         tx = ok(poll(conn.send_cq, count // 4))
         ktap.expect_eq([w.wr_id for w in tx], list(range(3, count, 4)), 'signalled sends')
         for i in range(count):
-            ktap.expect(get(dst, 512 - i, i * 512) == data[i * 512:i * 512 + 512 - i], f'message {i}')
+            ktap.expect(
+                get(dst, 512 - i, i * 512) == data[i * 512 : i * 512 + 512 - i], f'message {i}'
+            )
 
 
 def read_after_write(conn, _big):
@@ -204,7 +237,9 @@ def read_after_write(conn, _big):
         put(src, data)
         put(back, b'\0' * 8192)
         conn.post_recv(recv_wr([sge(land)]))
-        conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf, flags=0))
+        conn.post(
+            conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf, flags=0)
+        )
         conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(back)], rkey=dst.rkey, raddr=dst.buf))
         conn.post(conn.send_wr(WR.IBV_WR_SEND, [sge(back)], flags=SIGNALED | verbs.FENCE))
         ok(poll(conn.send_cq, 2))
@@ -221,10 +256,25 @@ def many_reads(conn, _big):
     put(src, data)
     result = conn.a.mr(8 * n)
     for i in range(n):
-        conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(dst, 4096, i * 4096)], rkey=src.rkey,
-                               raddr=src.buf + i * 4096, wr_id=i))
-        conn.post(conn.atomic_wr(WR.IBV_WR_ATOMIC_FETCH_AND_ADD, [sge(result, 8, 8 * i)], cell.rkey,
-                                 cell.buf, 1, wr_id=i))
+        conn.post(
+            conn.send_wr(
+                WR.IBV_WR_RDMA_READ,
+                [sge(dst, 4096, i * 4096)],
+                rkey=src.rkey,
+                raddr=src.buf + i * 4096,
+                wr_id=i,
+            )
+        )
+        conn.post(
+            conn.atomic_wr(
+                WR.IBV_WR_ATOMIC_FETCH_AND_ADD,
+                [sge(result, 8, 8 * i)],
+                cell.rkey,
+                cell.buf,
+                1,
+                wr_id=i,
+            )
+        )
     tx = ok(poll(conn.send_cq, 2 * n))
     ktap.expect_eq([w.wr_id for w in tx], [i // 2 for i in range(2 * n)], 'order')
     ktap.expect(get(dst, n * 4096) == data, 'READ payload')
@@ -252,22 +302,48 @@ def exactly_once(conn, messages, read_back=True, close_early=True):
         for i in range(count):
             conn.post_recv(recv_wr([sge(dst, size, i * size)], wr_id=total + i))
         for i in range(count):
-            conn.post(conn.send_wr(WR.IBV_WR_SEND_WITH_IMM, [sge(src, sizes[i], i * size)],
-                                   wr_id=total + i, imm=total + i))
-            conn.post(conn.atomic_wr(WR.IBV_WR_ATOMIC_FETCH_AND_ADD, [sge(olds, 8, 8 * (total + i))],
-                                     cell.rkey, cell.buf, 1, wr_id=total + i))
+            conn.post(
+                conn.send_wr(
+                    WR.IBV_WR_SEND_WITH_IMM,
+                    [sge(src, sizes[i], i * size)],
+                    wr_id=total + i,
+                    imm=total + i,
+                )
+            )
+            conn.post(
+                conn.atomic_wr(
+                    WR.IBV_WR_ATOMIC_FETCH_AND_ADD,
+                    [sge(olds, 8, 8 * (total + i))],
+                    cell.rkey,
+                    cell.buf,
+                    1,
+                    wr_id=total + i,
+                )
+            )
         peer = conn.b.mr(size)
-        conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src, size)], rkey=peer.rkey, raddr=peer.buf))
+        conn.post(
+            conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src, size)], rkey=peer.rkey, raddr=peer.buf)
+        )
         if read_back:
-            conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(back, size)], rkey=peer.rkey, raddr=peer.buf))
+            conn.post(
+                conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(back, size)], rkey=peer.rkey, raddr=peer.buf)
+            )
         rx = ok(poll(conn.recv_cq, count, seconds=60))
-        ktap.expect_eq([(w.wr_id, w.imm_data, w.byte_len) for w in rx],
-                       [(total + i, total + i, sizes[i]) for i in range(count)], 'receives')
+        ktap.expect_eq(
+            [(w.wr_id, w.imm_data, w.byte_len) for w in rx],
+            [(total + i, total + i, sizes[i]) for i in range(count)],
+            'receives',
+        )
         tx = ok(poll(conn.send_cq, 2 * count + 1 + read_back, seconds=60))
-        ktap.expect_eq([w.wr_id for w in tx[:2 * count]], [total + i // 2 for i in range(2 * count)],
-                       'completions')
+        ktap.expect_eq(
+            [w.wr_id for w in tx[: 2 * count]],
+            [total + i // 2 for i in range(2 * count)],
+            'completions',
+        )
         for i in range(count):
-            ktap.expect(get(dst, sizes[i], i * size) == data[i * size:i * size + sizes[i]], f'message {i}')
+            ktap.expect(
+                get(dst, sizes[i], i * size) == data[i * size : i * size + sizes[i]], f'message {i}'
+            )
         ktap.expect(get(peer, size) == data[:size], 'what was written')
         if read_back:
             ktap.expect(get(back, size) == data[:size], 'what was written and read back')
@@ -276,8 +352,11 @@ def exactly_once(conn, messages, read_back=True, close_early=True):
         else:
             peers.append(peer)
         total += count
-    ktap.expect_eq([int.from_bytes(get(olds, 8, 8 * i), 'little') for i in range(messages)],
-                   list(range(messages)), 'values that fetch-and-add saw')
+    ktap.expect_eq(
+        [int.from_bytes(get(olds, 8, 8 * i), 'little') for i in range(messages)],
+        list(range(messages)),
+        'values that fetch-and-add saw',
+    )
     verbs.nothing(conn.recv_cq, 'receive')
     verbs.nothing(conn.send_cq)
     for mr in (src, dst, back, cell, olds, *peers):

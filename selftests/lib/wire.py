@@ -18,17 +18,24 @@ SRC6, DST6 = 'fd07::2', 'fd07::1'
 PORT = 4791
 CLONE_NEWNET = 0x40000000
 
-RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xa0
+RC, UC, UD, XRC = 0x00, 0x20, 0x60, 0xA0
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY, SEND_ONLY_IMM = 0x00, 0x01, 0x02, 0x04, 0x05
-WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0a
-WRITE_LAST_IMM, WRITE_ONLY_IMM = 0x09, 0x0b
-READ, READ_RESPONSE_ONLY, ACK, ATOMIC_ACK, FETCH_ADD = 0x0c, 0x10, 0x11, 0x12, 0x14
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY = 0x06, 0x07, 0x08, 0x0A
+WRITE_LAST_IMM, WRITE_ONLY_IMM = 0x09, 0x0B
+READ, READ_RESPONSE_ONLY, ACK, ATOMIC_ACK, FETCH_ADD = 0x0C, 0x10, 0x11, 0x12, 0x14
 NAK_PSN, NAK_INVALID, NAK_ACCESS = 0x60, 0x61, 0x62
 
 
-def bth(opcode, qpn, psn, ack=True, pad=0, version=0, pkey=0xffff, mig_req=0):
+def bth(opcode, qpn, psn, ack=True, pad=0, version=0, pkey=0xFFFF, mig_req=0):
     """The base transport header."""
-    return struct.pack('!BBHII', opcode, mig_req << 6 | pad << 4 | version, pkey, qpn, bool(ack) << 31 | psn & 0xffffff)
+    return struct.pack(
+        '!BBHII',
+        opcode,
+        mig_req << 6 | pad << 4 | version,
+        pkey,
+        qpn,
+        bool(ack) << 31 | psn & 0xFFFFFF,
+    )
 
 
 def reth(va, rkey, length):
@@ -56,10 +63,10 @@ def icrc(ip, udp, body):
     headers, which RoCEv2 does not have, count as they are."""
     ip = bytearray(ip)
     if ip[0] >> 4 == 4:
-        ip[1] = ip[8] = ip[10] = ip[11] = 0xff
+        ip[1] = ip[8] = ip[10] = ip[11] = 0xFF
     else:
-        ip[0] |= 0x0f
-        ip[1] = ip[2] = ip[3] = ip[7] = 0xff
+        ip[0] |= 0x0F
+        ip[1] = ip[2] = ip[3] = ip[7] = 0xFF
     udp = udp[:6] + b'\xff\xff'
     if len(body) > 4:
         body = body[:4] + b'\xff' + body[5:]
@@ -71,8 +78,8 @@ def checksum(header):
     """The Internet checksum of an even number of bytes; 0 if it is among them and right."""
     total = sum(struct.unpack(f'!{len(header) // 2}H', header))
     while total >> 16:
-        total = (total & 0xffff) + (total >> 16)
-    return total ^ 0xffff
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
 
 
 class Wire:
@@ -95,14 +102,29 @@ class Wire:
         self.id = 0
 
     def packet(self, payload, src=SRC, spoil=None, covered=False, options=b''):
-        """An IP packet with payload over UDP; covered: it ends with its ICRC already; options: of the IP header.
+        """An IP packet with payload over UDP; covered: it ends with its ICRC already; options: of
+        the IP header.
 
         spoil(packet) may change the finished packet (a bytearray)."""
-        self.id = self.id % 0xffff + 1
+        self.id = self.id % 0xFFFF + 1
         size = 20 + len(options)
         length = size + 8 + len(payload) + (0 if covered else 4)
-        ip = struct.pack('!BBHHHBBH4s4s', 0x40 | size // 4, 0, length, self.id, 0x4000, 64, 17, 0,
-                         socket.inet_aton(src), socket.inet_aton(DST)) + options
+        ip = (
+            struct.pack(
+                '!BBHHHBBH4s4s',
+                0x40 | size // 4,
+                0,
+                length,
+                self.id,
+                0x4000,
+                64,
+                17,
+                0,
+                socket.inet_aton(src),
+                socket.inet_aton(DST),
+            )
+            + options
+        )
         udp = struct.pack('!HHHH', 49153, PORT, length - size, 0)
         packet = bytearray(ip + udp + payload + (b'' if covered else icrc(ip, udp, payload)))
         if spoil:
@@ -126,30 +148,52 @@ class Wire:
 
     def raw_in_fragments(self, payload):
         """Send payload over UDP in IP fragments; it may be as long as UDP allows."""
-        self.id = self.id % 0xffff + 1
+        self.id = self.id % 0xFFFF + 1
         length = 8 + len(payload) + 4
 
         def ip(size, where):
-            return struct.pack('!BBHHHBBH4s4s', 0x45, 0, 20 + size, self.id, where, 64, 17, 0,
-                               socket.inet_aton(SRC), socket.inet_aton(DST))
+            return struct.pack(
+                '!BBHHHBBH4s4s',
+                0x45,
+                0,
+                20 + size,
+                self.id,
+                where,
+                64,
+                17,
+                0,
+                socket.inet_aton(SRC),
+                socket.inet_aton(DST),
+            )
+
         udp = struct.pack('!HHHH', 49153, PORT, length, 0)
         # The ICRC is of what the other end puts together.
         whole = udp + payload + icrc(ip(length, 0), udp, payload)
         for at in range(0, length, 1480):
-            part = whole[at:at + 1480]
+            part = whole[at : at + 1480]
             more = 0x2000 if at + 1480 < length else 0
             self.tx.sendto(ip(len(part), more | at // 8) + part, (DST, 0))
 
     def raw6(self, payload, first=17, extension=b'', crc_over=None):
-        """Send payload over UDP and IPv6, with extension headers of which the first is of kind first.
+        """Send payload over UDP and IPv6, with extension headers of which the first is of kind
+        first.
 
         crc_over: bytes of headers that the ICRC covers, else all."""
         length = 8 + len(payload) + 4
-        ip = struct.pack('!IHBB16s16s', 6 << 28, len(extension) + length, first, 64,
-                         socket.inet_pton(socket.AF_INET6, SRC6), socket.inet_pton(socket.AF_INET6, DST6))
+        ip = struct.pack(
+            '!IHBB16s16s',
+            6 << 28,
+            len(extension) + length,
+            first,
+            64,
+            socket.inet_pton(socket.AF_INET6, SRC6),
+            socket.inet_pton(socket.AF_INET6, DST6),
+        )
         udp = struct.pack('!HHHH', 49153, PORT, length, 0)
         headers = (ip + extension + udp)[:crc_over]
-        self.tx6.sendto(ip + extension + udp + payload + icrc(headers[:-8], headers[-8:], payload), (DST6, 0))
+        self.tx6.sendto(
+            ip + extension + udp + payload + icrc(headers[:-8], headers[-8:], payload), (DST6, 0)
+        )
 
     def send(self, opcode, qpn, psn, rest=b'', **options):
         """Send a packet with a right ICRC; rest: extended headers and payload."""
@@ -166,14 +210,14 @@ class Wire:
                 return got
             if packet[9] != 17 or packet[12:16] != socket.inet_aton(DST):
                 continue
-            udp = packet[(packet[0] & 15) * 4:]
+            udp = packet[(packet[0] & 15) * 4 :]
             length = struct.unpack('!H', udp[4:6])[0]
             if struct.unpack('!H', udp[2:4])[0] != PORT or length < 24:
                 continue
             body = udp[8:length]
             opcode, _, _, dest, psn = struct.unpack('!BBHII', body[:12])
-            if dest & 0xffffff == qpn:
-                got.append((opcode, psn & 0xffffff, body[12:-4]))
+            if dest & 0xFFFFFF == qpn:
+                got.append((opcode, psn & 0xFFFFFF, body[12:-4]))
 
     def answer(self, qpn, seconds=10):
         """The next packet for qpn; fails if there is none, or more than one."""

@@ -16,8 +16,8 @@ Line = namedtuple('Line', 'key who a b ratio low high mark')
 
 
 def with_quotients(values):
-    """The figures of a row, and xroce's as multiples of the others'. Those are of the same round, and
-    the speed of the machine is not in them."""
+    """The figures of a row, and xroce's as multiples of the others'. Those are of the same round,
+    and the speed of the machine is not in them."""
     out = dict(values)
     for other in values:
         pairs = figures.by_round(values.get('xroce', []), values[other])
@@ -76,10 +76,17 @@ def show(lines, only_a, only_b):
     yield ''
     for which, keys in (('A', only_a), ('B', only_b)):
         if keys:
-            yield f'{len(keys)} rows are in {which} only; the first: {keys[0].group}: {figures.name(keys[0])}'
+            first = f'{keys[0].group}: {figures.name(keys[0])}'
+            yield f'{len(keys)} rows are in {which} only; the first: {first}'
     marks = [one.mark for one in lines]
-    told = ', '.join(f'{marks.count(m)} {m}' for m in ('better', 'WORSE', 'changed') if m in marks) or 'none changed'
-    yield f'{len(lines)} figures: {told}; the others differ by no more than their rounds do, or by less than {NOISE:.0%}.'
+    told = (
+        ', '.join(f'{marks.count(m)} {m}' for m in ('better', 'WORSE', 'changed') if m in marks)
+        or 'none changed'
+    )
+    yield (
+        f'{len(lines)} figures: {told}; the others differ by no more than their rounds do, or by '
+        f'less than {NOISE:.0%}.'
+    )
 
 
 def has_single_rounds(rows):

@@ -31,7 +31,9 @@ def _listening(pid, port):
 
 def start_server(port, argv):
     """A server that listens."""
-    serving = subprocess.Popen([str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    serving = subprocess.Popen(
+        [str(a) for a in argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     end = time.monotonic() + 20
     while not _listening(serving.pid, port):
         if serving.poll() is not None or time.monotonic() > end:
@@ -84,8 +86,25 @@ class Contender:
         for ns in self.ns:
             output('ip', 'netns', 'add', ns)
         size = str(NETDEV_MTU[mtu])
-        output('ip', 'link', 'add', 'e1', 'netns', self.ns[0], 'mtu', size, 'type', 'veth',
-               'peer', 'name', 'e2', 'netns', self.ns[1], 'mtu', size)
+        output(
+            'ip',
+            'link',
+            'add',
+            'e1',
+            'netns',
+            self.ns[0],
+            'mtu',
+            size,
+            'type',
+            'veth',
+            'peer',
+            'name',
+            'e2',
+            'netns',
+            self.ns[1],
+            'mtu',
+            size,
+        )
         for i in (0, 1):
             output('ip', '-n', self.ns[i], 'link', 'set', 'lo', 'up')
             output('ip', '-n', self.ns[i], 'link', 'set', f'e{i + 1}', 'up')
@@ -132,6 +151,7 @@ class Contender:
 
 class Rdma(Contender):
     """A soft-RoCE device at each end."""
+
     connection = 'RC'
 
     def __init__(self, name, tag, subnet, mtu, kind, share=None):
@@ -143,23 +163,51 @@ class Rdma(Contender):
         self.kind = kind
         self.devs = [f'{tag}dev1', f'{tag}dev2']
         for i in (0, 1):
-            output('ip', 'netns', 'exec', self.ns[i], 'rdma', 'link', 'add', self.devs[i], 'type', kind,
-                   'netdev', f'e{i + 1}')
+            output(
+                'ip',
+                'netns',
+                'exec',
+                self.ns[i],
+                'rdma',
+                'link',
+                'add',
+                self.devs[i],
+                'type',
+                kind,
+                'netdev',
+                f'e{i + 1}',
+            )
             net.sh(f'wait_gid {self.devs[i]} {self.addr[i]}')
         self.gid = [net.sh(f'gid_index {self.devs[i]} {self.addr[i]}').strip() for i in (0, 1)]
 
     def flow(self, place, op, ms, sizes, processes=1, crowd=False):
         s, c = self.ends(place)
-        out = output('bench-flow', self.devs[c], self.gid[c], self.devs[s], self.gid[s], self.mtu, self.connection,
-                     'all' if crowd else 'own', processes, op, ms, *sizes)
+        out = output(
+            'bench-flow',
+            self.devs[c],
+            self.gid[c],
+            self.devs[s],
+            self.gid[s],
+            self.mtu,
+            self.connection,
+            'all' if crowd else 'own',
+            processes,
+            op,
+            ms,
+            *sizes,
+        )
         return dict(zip(sizes, map(float, out.split()), strict=True))
 
     def perftest(self, place, what, size, seconds=2, iterations=1000):
         """The same by perftest, with a process for each end."""
         s, c = self.ends(place)
         prog, *args = perftest(self.connection, self.mtu, what, size, seconds, iterations)
-        out = self.duo(place, 18515, [prog, '-d', self.devs[s], '-x', self.gid[s], *args],
-                       [prog, '-d', self.devs[c], '-x', self.gid[c], *args, self.addr[s]])
+        out = self.duo(
+            place,
+            18515,
+            [prog, '-d', self.devs[s], '-x', self.gid[s], *args],
+            [prog, '-d', self.devs[c], '-x', self.gid[c], *args, self.addr[s]],
+        )
         return perftest_figures(what, size, out)
 
     def latency(self, place, what, iterations):
@@ -170,8 +218,13 @@ class Rdma(Contender):
         return [float(word) for word in output('bench-register', self.devs[0], size, ms).split()]
 
     def memory(self):
-        out = output('python3', os.path.join(os.path.dirname(__file__), 'qpmem.py'), *self.devs,
-                     *self.gid, self.connection)
+        out = output(
+            'python3',
+            os.path.join(os.path.dirname(__file__), 'qpmem.py'),
+            *self.devs,
+            *self.gid,
+            self.connection,
+        )
         return {int(n): float(size) for n, size in (line.split() for line in out.splitlines())}
 
     def remove(self):
@@ -183,6 +236,7 @@ class Rdma(Contender):
 
 class Xrc(Rdma):
     """xroce over XRC, on the same devices as xroce over RC."""
+
     connection = 'XRC'
 
 
@@ -190,14 +244,22 @@ class Tcp(Contender):
     """Connections of TCP."""
 
     def flow(self, place, op, ms, sizes, processes=1, crowd=False):
-        out = self.duo(place, PORT, ['bench-tcp', 'serve', PORT, processes * len(sizes)],
-                       # A stream begins slowly, and fills its buffers.
-                       ['bench-tcp', 'stream', self.addr[0], PORT, processes, 2 * ms, *sizes])
+        out = self.duo(
+            place,
+            PORT,
+            ['bench-tcp', 'serve', PORT, processes * len(sizes)],
+            # A stream begins slowly, and fills its buffers.
+            ['bench-tcp', 'stream', self.addr[0], PORT, processes, 2 * ms, *sizes],
+        )
         return dict(zip(sizes, map(float, out.split()), strict=True))
 
     def latency(self, place, what, iterations):
-        out = self.duo(place, PORT, ['bench-tcp', 'serve', PORT, 1],
-                       ['bench-tcp', 'latency', self.addr[0], PORT, iterations])
+        out = self.duo(
+            place,
+            PORT,
+            ['bench-tcp', 'serve', PORT, 1],
+            ['bench-tcp', 'latency', self.addr[0], PORT, iterations],
+        )
         return dict(zip(PERCENTILES, map(float, out.split()), strict=True))
 
 

@@ -55,7 +55,13 @@ def number(value):
     """A figure for people."""
     if value is None:
         return '–'
-    return f'{value:,.0f}' if value >= 1000 else f'{value:.1f}' if value >= 1 or not value else f'{value:.3g}'
+    return (
+        f'{value:,.0f}'
+        if value >= 1000
+        else f'{value:.1f}'
+        if value >= 1 or not value
+        else f'{value:.3g}'
+    )
 
 
 def median(values):
@@ -87,12 +93,27 @@ def save(path, part, rows, seconds, settings=None, failed=()):
     if os.path.exists(path) and os.path.getsize(path):
         parts = _parts(path)
     parts[part] = {
-        'machine': machine(), 'settings': settings or {}, 'seconds': round(seconds), 'failed': list(failed),
-        'rows': [{'group': key.group, 'what': key.what, 'unit': key.unit, 'axis': key.axis, 'x': key.x,
-                  'values': {who: got for who, got in values.items() if got}}
-                 for key, values in rows.items() if key.part == part and any(values.values())]}
+        'machine': machine(),
+        'settings': settings or {},
+        'seconds': round(seconds),
+        'failed': list(failed),
+        'rows': [
+            {
+                'group': key.group,
+                'what': key.what,
+                'unit': key.unit,
+                'axis': key.axis,
+                'x': key.x,
+                'values': {who: got for who, got in values.items() if got},
+            }
+            for key, values in rows.items()
+            if key.part == part and any(values.values())
+        ],
+    }
     with open(path + '.new', 'w', encoding='utf-8') as f:
-        json.dump({'format': FORMAT, 'version': VERSION, 'parts': parts}, f, indent=1, ensure_ascii=False)
+        json.dump(
+            {'format': FORMAT, 'version': VERSION, 'parts': parts}, f, indent=1, ensure_ascii=False
+        )
         f.write('\n')
     os.replace(path + '.new', path)
 
@@ -115,14 +136,23 @@ def _parts(path):
 
 
 def _is_figure(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return (
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+    )
 
 
 def _row(part, row):
     """A row of a file: Key and values; raises if it is none."""
     words = [row[word] for word in ('group', 'what', 'unit', 'axis')]
     x, values = row['x'], row['values']
-    if not all(isinstance(word, str) for word in words) or row['unit'] not in UNITS or row['axis'] not in AXES:
+    if (
+        not all(isinstance(word, str) for word in words)
+        or row['unit'] not in UNITS
+        or row['axis'] not in AXES
+    ):
         raise ValueError
     if x is not None and not _is_figure(x) or not values:
         raise ValueError
@@ -138,7 +168,11 @@ def load(path):
     for part, content in parts.items():
         try:
             machine_, failed = content['machine'], content['failed']
-            if not isinstance(machine_, dict) or not isinstance(failed, list) or not _is_figure(content['seconds']):
+            if (
+                not isinstance(machine_, dict)
+                or not isinstance(failed, list)
+                or not _is_figure(content['seconds'])
+            ):
                 raise ValueError
             listed = list(content['rows'])
         except (KeyError, TypeError, ValueError):

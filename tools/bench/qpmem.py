@@ -10,12 +10,12 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '../lib'))
 
-import kmem     # noqa: E402
-import verbs    # noqa: E402
-from pyverbs.cq import CQ   # noqa: E402
+import kmem  # noqa: E402
+import verbs  # noqa: E402
+from pyverbs.cq import CQ  # noqa: E402
 from pyverbs.device import Context  # noqa: E402
-from pyverbs.pd import PD   # noqa: E402
-from verbs import QP, QPCap, QPInitAttr, QPT, attributes     # noqa: E402
+from pyverbs.pd import PD  # noqa: E402
+from verbs import QP, QPCap, QPInitAttr, QPT, attributes  # noqa: E402
 
 # Numbers of pairs.
 PAIRS = (16, 64, 256)
@@ -23,6 +23,7 @@ PAIRS = (16, 64, 256)
 
 class End:
     """What verbs.attributes() wants to know of an end."""
+
     ah_attr = verbs.Node.ah_attr
     # Of its paths.
     sl = traffic_class = flow_label = 0
@@ -41,12 +42,15 @@ def main():
 
     def rc(end):
         return QP(end.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=end.cq, rcq=end.cq, cap=cap))
+
     if sys.argv[5] == 'XRC':
         domain = verbs.Domain(two)
 
         def make():
             return verbs.initiator(one, depth=64, sges=1, inline=0), domain.tgt()
+
     else:
+
         def make():
             return rc(one), rc(two)
 
@@ -55,6 +59,7 @@ def main():
         a.to_rts(attributes(one, two, b.qp_num))
         b.to_rts(attributes(two, one, a.qp_num))
         return a, b
+
     first = connected()
     before = kmem.settled()
     pairs = []

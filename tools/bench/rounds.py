@@ -20,8 +20,14 @@ class Failed(Exception):
 def output(*argv, limit=60):
     """What a program prints."""
     try:
-        done = subprocess.run([str(a) for a in argv], timeout=limit, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            [str(a) for a in argv],
+            timeout=limit,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         raise Failed(f'`{argv[0]}`: timeout') from None
     if done.returncode:
@@ -67,22 +73,30 @@ class Session:
                 now = time.monotonic()
                 if now - said >= EVERY or not i:
                     said = now
-                    self.progress(n * len(points) + i, count * len(points), now - start, point, n + 1, count)
+                    self.progress(
+                        n * len(points) + i, count * len(points), now - start, point, n + 1, count
+                    )
                 try:
                     for x, value in point.measure().items():
                         self.add(point.key._replace(x=x), point.who, value)
                 except Failed as why:
-                    self.failed.append(f'{point.who}: {point.key.group}: {figures.name(point.key)}: {why}')
+                    self.failed.append(
+                        f'{point.who}: {point.key.group}: {figures.name(point.key)}: {why}'
+                    )
                     say('FAILED: ' + self.failed[-1])
 
     def progress(self, done, whole, took, point, n, count):
         """Tell how far it is."""
         left = f', about {clock(took / done * (whole - done))} left' if done > whole / 50 else ''
-        self.say(f'round {n} of {count}, {100 * done // whole} %{left}: '
-                 f'{point.who}, {point.key.group}, {point.key.what}')
+        self.say(
+            f'round {n} of {count}, {100 * done // whole} %{left}: '
+            f'{point.who}, {point.key.group}, {point.key.what}'
+        )
 
     def save(self, path, **settings):
         """Write the part, if there is a file to write to."""
         if path:
-            figures.save(path, self.part, self.rows, time.monotonic() - self.start, settings, self.failed)
+            figures.save(
+                path, self.part, self.rows, time.monotonic() - self.start, settings, self.failed
+            )
             say(f'written: {path}')

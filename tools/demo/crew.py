@@ -52,8 +52,13 @@ class Peer:
 
 
 def _init(srq=None, cq=None, depth=SEND_DEPTH):
-    return QPInitAttr(qp_type=verbs.QPT.IBV_QPT_RC, scq=cq, rcq=cq, srq=srq,
-                      cap=QPCap(max_send_wr=depth, max_recv_wr=0, max_send_sge=1, max_recv_sge=0))
+    return QPInitAttr(
+        qp_type=verbs.QPT.IBV_QPT_RC,
+        scq=cq,
+        rcq=cq,
+        srq=srq,
+        cap=QPCap(max_send_wr=depth, max_recv_wr=0, max_send_sge=1, max_recv_sge=0),
+    )
 
 
 class Server:
@@ -145,8 +150,13 @@ class Client:
                 slot = free.pop()
                 data = message(self.index, server, seq)
                 put(self.mr, data, slot * SIZE)
-                wr = SendWR(wr_id=slot, opcode=WR.IBV_WR_SEND, num_sge=1, send_flags=SIGNALED,
-                            sg=[sge(self.mr, len(data), slot * SIZE)])
+                wr = SendWR(
+                    wr_id=slot,
+                    opcode=WR.IBV_WR_SEND,
+                    num_sge=1,
+                    send_flags=SIGNALED,
+                    sg=[sge(self.mr, len(data), slot * SIZE)],
+                )
                 if kind == 'xrc':
                     wr.set_qp_type_xrc(self.srqns[server])
                     self.qps[0].post_send(wr)
@@ -215,7 +225,8 @@ class Team:
     def _start(role, index, host, peer, others):
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context('fork').Process(
-            target=_process, args=(role, index, host, theirs, others), daemon=True)
+            target=_process, args=(role, index, host, theirs, others), daemon=True
+        )
         process.start()
         theirs.close()
         ours.send(peer)
@@ -238,7 +249,7 @@ class Team:
             for pipe, args in everyone:
                 pipe.send((verb, args))
         answers = [self._answer(p) for p, _ in everyone]
-        return answers[:len(self.clients)], answers[len(self.clients):]
+        return answers[: len(self.clients)], answers[len(self.clients) :]
 
     def connect(self, kind):
         """Create and connect everything; returns the seconds it took."""

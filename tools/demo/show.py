@@ -21,8 +21,10 @@ def heading(text):
 def title(args):
     """What will be seen."""
     say('═' * WIDTH)
-    say(f'  {net.TYPE}: {args.clients} client processes on host h1, '
-        f'{args.servers} server processes on host h2.')
+    say(
+        f'  {net.TYPE}: {args.clients} client processes on host h1, '
+        f'{args.servers} server processes on host h2.'
+    )
     say(f'  Each client sends {args.messages} checked messages of 12 to 16 KiB to each server.')
     say('═' * WIDTH)
 
@@ -98,11 +100,15 @@ def size(n):
 
 def table(args, results):
     """The point of it all."""
-    heading(f'What it took to connect {args.clients} clients with {args.servers} servers (measured)')
-    rows = [('QPs on the client host', lambda r: r['qps']['x1'], str),
-            ('QPs on the server host', lambda r: r['qps']['x2'], str),
-            ('QPs together', lambda r: sum(r['qps'].values()), str),
-            ('kernel memory', lambda r: r['memory'], size)]
+    heading(
+        f'What it took to connect {args.clients} clients with {args.servers} servers (measured)'
+    )
+    rows = [
+        ('QPs on the client host', lambda r: r['qps']['x1'], str),
+        ('QPs on the server host', lambda r: r['qps']['x2'], str),
+        ('QPs together', lambda r: sum(r['qps'].values()), str),
+        ('kernel memory', lambda r: r['memory'], size),
+    ]
     xrc, rc = results.get('xrc'), results['rc']
     say('                             ┌──────────────┬──────────────┬───────────┐')
     say('                             │     XRC      │      RC      │ RC / XRC  │')
@@ -124,10 +130,22 @@ def command(line):
 
 def output(title_, text):
     """The telling lines of a stock program."""
-    keep = [line for line in text.split('\n')
-            if ('seconds' in line or 'BW' in line or line.strip().startswith('65536')
-                or 'usec/iter' in line or 'status' in line or 'rror' in line or 'ailed' in line
-                or 'local:' in line or 'remote:' in line or 'success' in line)]
+    keep = [
+        line
+        for line in text.split('\n')
+        if (
+            'seconds' in line
+            or 'BW' in line
+            or line.strip().startswith('65536')
+            or 'usec/iter' in line
+            or 'status' in line
+            or 'rror' in line
+            or 'ailed' in line
+            or 'local:' in line
+            or 'remote:' in line
+            or 'success' in line
+        )
+    ]
     for line in keep:
         say('    ' + line.strip())
     if not keep:

@@ -34,12 +34,14 @@ def used():
 
 def _refresh():
     """Have deferred frees done, empty slabs returned and statistics folded."""
+
     def write(path, value='1'):
         try:
             with open(path, 'w') as f:
                 f.write(value)
         except OSError:
             pass
+
     # The shrinkers of lazy RCU and of kfree_rcu batches run at drop_caches.
     write('/proc/sys/vm/drop_caches', '3')
     for cache in glob.glob('/sys/kernel/slab/*/shrink'):
@@ -61,10 +63,13 @@ def settled(tries=20):
 
 
 class Group:
-    """A memory cgroup: what the kernel allocates for the processes in it, and still has when they are gone.
+    """A memory cgroup: what the kernel allocates for the processes in it, and still has when they
+    are gone.
 
-    What is freed is subtracted at once, whatever KASAN keeps; no other activity of the machine counts.
+    What is freed is subtracted at once, whatever KASAN keeps; no other activity of the machine
+    counts.
     """
+
     ROOT = '/sys/fs/cgroup'
 
     def __init__(self, name):
@@ -93,8 +98,8 @@ class Group:
     def settled(self):
         """charged(), once it has not changed for as long as its counters may be out of date.
 
-        The kernel adds up the counters of the CPUs every two seconds by a deferrable work item, and at
-        a read only if they differ by more than 64 pages per CPU (mm/memcontrol.c).
+        The kernel adds up the counters of the CPUs every two seconds by a deferrable work item, and
+        at a read only if they differ by more than 64 pages per CPU (mm/memcontrol.c).
         """
         _refresh()
         last, since = self.charged(), time.monotonic()
@@ -107,7 +112,7 @@ class Group:
         return last
 
     def falls_to(self, limit, seconds):
-        """Waits until settled() is no more than limit bytes, for so long at most, and returns it."""
+        """Waits until settled() is no more than limit bytes, so long at most, and returns it."""
         end = deadline(seconds)
         while (now := self.settled()) > limit and time.monotonic() < end:
             pass

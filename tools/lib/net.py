@@ -27,12 +27,20 @@ def hosts_up(mtu=1500, type1=TYPE, type2=None):
 
 VLAN = 7
 # The addresses of the two hosts: 4 or 6, those of the wire; or of the VLAN, which vlans_up makes.
-PLACES = {'ipv4': (4, 4), 'ipv6': (6, 6), 'vlan-ipv4': ('10.7.7.1', '10.7.7.2'), 'vlan-ipv6': ('fd77::1', 'fd77::2')}
+PLACES = {
+    'ipv4': (4, 4),
+    'ipv6': (6, 6),
+    'vlan-ipv4': ('10.7.7.1', '10.7.7.2'),
+    'vlan-ipv6': ('fd77::1', 'fd77::2'),
+}
 
 
 def vlans_up():
     """A VLAN between the hosts; the devices on the wire have its addresses, too."""
-    sh(f'vlan_up v {VLAN} 10.7.7 fd77 && wait_gid x1 10.7.7.1 fd77::1 && wait_gid x2 10.7.7.2 fd77::2')
+    sh(
+        f'vlan_up v {VLAN} 10.7.7 fd77 && wait_gid x1 10.7.7.1 fd77::1 &&'
+        ' wait_gid x2 10.7.7.2 fd77::2'
+    )
 
 
 def pair_up(mtu=1500):
@@ -45,8 +53,12 @@ def clean():
     sh('hosts_clean')
 
 
-ADDRESS = {'x1': ('10.7.0.1', 'fd07::1'), 'x2': ('10.7.0.2', 'fd07::2'),
-           'y1': ('10.8.0.1', 'fd08::1'), 'y2': ('10.8.0.2', 'fd08::2')}
+ADDRESS = {
+    'x1': ('10.7.0.1', 'fd07::1'),
+    'x2': ('10.7.0.2', 'fd07::2'),
+    'y1': ('10.8.0.1', 'fd08::1'),
+    'y2': ('10.8.0.2', 'fd08::2'),
+}
 
 
 def address(dev, version=4):
@@ -58,7 +70,7 @@ def gid_text(addr):
     """The GID of an address, or of 16 bytes, as sysfs has it."""
     ip = ipaddress.ip_address(addr)
     raw = ip.packed if ip.version == 6 else b'\0' * 10 + b'\xff\xff' + ip.packed
-    return ':'.join(raw[i:i + 2].hex() for i in range(0, 16, 2))
+    return ':'.join(raw[i : i + 2].hex() for i in range(0, 16, 2))
 
 
 def gid_index(dev, version=4):
@@ -93,7 +105,9 @@ def counters(dev):
 
 def rdma(*what):
     """What `rdma resource show` says, of all devices if nothing is named."""
-    out = subprocess.run(['rdma', '-j', 'res', 'show', *what], stdout=subprocess.PIPE, check=True).stdout
+    out = subprocess.run(
+        ['rdma', '-j', 'res', 'show', *what], stdout=subprocess.PIPE, check=True
+    ).stdout
     return json.loads(out or '[]')
 
 

@@ -15,10 +15,19 @@ from pyverbs.addr import AH, AHAttr, GlobalRoute
 from pyverbs.cq import CQ
 from pyverbs.device import Context
 from pyverbs.libibverbs_enums import (
-    ibv_access_flags as ACC, ibv_qp_attr_mask as MASK, ibv_qp_init_attr_mask as INIT,
-    ibv_qp_state as QPS, ibv_qp_type as QPT, ibv_send_flags as FLAG, ibv_srq_init_attr_mask as SRQI,
-    ibv_srq_type as SRQT, ibv_wc_opcode as WCO, ibv_wc_status as WCS, ibv_wr_opcode as WR,
-    ibv_xrcd_init_attr_mask as XRCDI)
+    ibv_access_flags as ACC,
+    ibv_qp_attr_mask as MASK,
+    ibv_qp_init_attr_mask as INIT,
+    ibv_qp_state as QPS,
+    ibv_qp_type as QPT,
+    ibv_send_flags as FLAG,
+    ibv_srq_init_attr_mask as SRQI,
+    ibv_srq_type as SRQT,
+    ibv_wc_opcode as WCO,
+    ibv_wc_status as WCS,
+    ibv_wr_opcode as WR,
+    ibv_xrcd_init_attr_mask as XRCDI,
+)
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.qp import QP, QPAttr, QPCap, QPInitAttr, QPInitAttrEx
@@ -30,15 +39,20 @@ import net
 from waiting import SLOW, deadline
 
 LOCAL = int(ACC.IBV_ACCESS_LOCAL_WRITE)
-ALL = LOCAL | int(ACC.IBV_ACCESS_REMOTE_WRITE) | int(ACC.IBV_ACCESS_REMOTE_READ) | \
-    int(ACC.IBV_ACCESS_REMOTE_ATOMIC)
+ALL = (
+    LOCAL
+    | int(ACC.IBV_ACCESS_REMOTE_WRITE)
+    | int(ACC.IBV_ACCESS_REMOTE_READ)
+    | int(ACC.IBV_ACCESS_REMOTE_ATOMIC)
+)
 SIGNALED = int(FLAG.IBV_SEND_SIGNALED)
 INLINE = int(FLAG.IBV_SEND_INLINE)
 SOLICITED = int(FLAG.IBV_SEND_SOLICITED)
 FENCE = int(FLAG.IBV_SEND_FENCE)
 # Bytes that can be sent inline.
 INLINE_MAX = 512
-# Timeouts of a sender, 4.096 us << n each. 1 s: who gets an answer gets it, however busy the machine is.
+# Timeouts of a sender, 4.096 us << n each. 1 s: who gets an answer gets it, however busy the
+# machine is.
 PATIENT = 18
 # 67 ms: what a bad wire loses is soon sent again.
 LOSSY = 14
@@ -52,6 +66,7 @@ _PERIOD = 4099
 def pattern(seed, length):
     """length bytes that depend on seed."""
     import random
+
     unit = random.Random(seed).randbytes(_PERIOD)
     return (unit * (length // _PERIOD + 1))[:length]
 
@@ -111,8 +126,13 @@ class Node:
 
     def ah_attr(self, peer):
         """The way to peer."""
-        route = GlobalRoute(dgid=peer.gid, sgid_index=self.gid_index, hop_limit=64,
-                            traffic_class=self.traffic_class, flow_label=self.flow_label)
+        route = GlobalRoute(
+            dgid=peer.gid,
+            sgid_index=self.gid_index,
+            hop_limit=64,
+            traffic_class=self.traffic_class,
+            flow_label=self.flow_label,
+        )
         return AHAttr(port_num=1, is_global=1, gr=route, sl=self.sl)
 
     def close(self):
@@ -164,8 +184,20 @@ def nothing(cq, what='completion'):
         raise AssertionError(f'unexpected {what}: {wcs}')
 
 
-def attributes(me, peer, dest_qpn, mtu=None, access=ALL, psn=0, peer_psn=0, timeout=PATIENT,
-               retry=7, rnr_retry=7, rnr_timer=12, rd_atomic=4):
+def attributes(
+    me,
+    peer,
+    dest_qpn,
+    mtu=None,
+    access=ALL,
+    psn=0,
+    peer_psn=0,
+    timeout=PATIENT,
+    retry=7,
+    rnr_retry=7,
+    rnr_timer=12,
+    rd_atomic=4,
+):
     """QPAttr for to_rts() towards peer; timeout and retry are what a sender waits for an answer."""
     attr = QPAttr(port_num=1)
     attr.qp_access_flags = access
@@ -190,6 +222,7 @@ class Connection:
     complete. post_recv(wr): give the responder a buffer. dst_pd: the PD of
     which the responder's memory must be.
     """
+
     transport = None
     srqn = None
 
@@ -199,8 +232,9 @@ class Connection:
 
     def send_wr(self, opcode, sges, wr_id=1, flags=SIGNALED, imm=0, rkey=None, raddr=0):
         """A send work request."""
-        wr = SendWR(wr_id=wr_id, opcode=opcode, num_sge=len(sges), sg=sges, imm_data=imm,
-                    send_flags=flags)
+        wr = SendWR(
+            wr_id=wr_id, opcode=opcode, num_sge=len(sges), sg=sges, imm_data=imm, send_flags=flags
+        )
         if rkey is not None:
             wr.set_wr_rdma(rkey, raddr)
         return self.prepare(wr)
@@ -218,18 +252,33 @@ class Connection:
 
 class Rc(Connection):
     """Reliable connection; also Uc."""
+
     transport = 'rc'
     qp_type = QPT.IBV_QPT_RC
 
-    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, sig_all=0, srq=None, cqe=512, **opts):
+    def __init__(
+        self, a, b, depth=64, sges=4, inline=INLINE_MAX, sig_all=0, srq=None, cqe=512, **opts
+    ):
         self.a, self.b = a, b
-        cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sges, max_recv_sge=sges,
-                    max_inline_data=inline)
+        cap = QPCap(
+            max_send_wr=depth,
+            max_recv_wr=depth,
+            max_send_sge=sges,
+            max_recv_sge=sges,
+            max_inline_data=inline,
+        )
 
         def make(node, use_srq):
-            init = QPInitAttr(qp_type=self.qp_type, scq=node.cq, rcq=node.cq, cap=cap,
-                              sq_sig_all=sig_all, srq=use_srq)
+            init = QPInitAttr(
+                qp_type=self.qp_type,
+                scq=node.cq,
+                rcq=node.cq,
+                cap=cap,
+                sq_sig_all=sig_all,
+                srq=use_srq,
+            )
             return QP(node.pd, init)
+
         self.send_qp = make(a, None)
         # Within one node the two queues want a CQ each.
         self.same = a is b
@@ -241,7 +290,7 @@ class Rc(Connection):
         self.recv_qpn = self.recv_qp.qp_num
         self.dst_pd = b.pd
         send_opts = dict(opts)
-        send_opts['psn'], recv_psn = opts.get('psn', 0xfffff0), opts.get('peer_psn', 0x123)
+        send_opts['psn'], recv_psn = opts.get('psn', 0xFFFFF0), opts.get('peer_psn', 0x123)
         send_opts['peer_psn'] = recv_psn
         recv_opts = dict(opts, psn=recv_psn, peer_psn=send_opts['psn'])
         self.send_qp.to_rts(attributes(a, b, self.recv_qp.qp_num, **send_opts))
@@ -265,6 +314,7 @@ class Rc(Connection):
 
 class Uc(Rc):
     """Unreliable connection."""
+
     transport = 'uc'
     qp_type = QPT.IBV_QPT_UC
 
@@ -274,13 +324,30 @@ GRH = 40
 
 
 class Ud(Connection):
-    """Datagrams from a to b: receives begin with GRH bytes. qkey is of b's and own_qkey of a's queue pair."""
+    """Datagrams from a to b: receives begin with GRH bytes. qkey is of b's and own_qkey of a's
+    queue pair."""
+
     transport = 'ud'
 
-    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, qkey=0x11223344, own_qkey=0x11223344, cqe=512):
+    def __init__(
+        self,
+        a,
+        b,
+        depth=64,
+        sges=4,
+        inline=INLINE_MAX,
+        qkey=0x11223344,
+        own_qkey=0x11223344,
+        cqe=512,
+    ):
         self.a, self.b, self.qkey = a, b, qkey
-        cap = QPCap(max_send_wr=depth, max_recv_wr=depth, max_send_sge=sges, max_recv_sge=sges,
-                    max_inline_data=inline)
+        cap = QPCap(
+            max_send_wr=depth,
+            max_recv_wr=depth,
+            max_send_sge=sges,
+            max_recv_sge=sges,
+            max_inline_data=inline,
+        )
 
         def make(node, rcq, key):
             qp = QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_UD, scq=node.cq, rcq=rcq, cap=cap))
@@ -288,6 +355,7 @@ class Ud(Connection):
             attr.qkey = key
             qp.to_rts(attr)
             return qp
+
         self.recv_cq, self.send_cq = CQ(b.ctx, cqe), a.cq
         self.send_qp, self.recv_qp = make(a, a.cq, own_qkey), make(b, self.recv_cq, qkey)
         self.recv_qpn = self.recv_qp.qp_num
@@ -320,8 +388,12 @@ class Domain:
             path = self.file.name
         self.path = path
         self.fd = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)
-        self.xrcd = XRCD(node.ctx, XRCDInitAttr(
-            XRCDI.IBV_XRCD_INIT_ATTR_FD | XRCDI.IBV_XRCD_INIT_ATTR_OFLAGS, os.O_CREAT, self.fd))
+        self.xrcd = XRCD(
+            node.ctx,
+            XRCDInitAttr(
+                XRCDI.IBV_XRCD_INIT_ATTR_FD | XRCDI.IBV_XRCD_INIT_ATTR_OFLAGS, os.O_CREAT, self.fd
+            ),
+        )
         os.close(self.fd)
 
     def srq(self, cq=None, pd=None, depth=64, sges=4):
@@ -331,14 +403,22 @@ class Domain:
         attr.pd = pd or self.node.pd
         attr.xrcd = self.xrcd
         attr.cq = cq or self.node.cq
-        attr.comp_mask = SRQI.IBV_SRQ_INIT_ATTR_TYPE | SRQI.IBV_SRQ_INIT_ATTR_PD | \
-            SRQI.IBV_SRQ_INIT_ATTR_CQ | SRQI.IBV_SRQ_INIT_ATTR_XRCD
+        attr.comp_mask = (
+            SRQI.IBV_SRQ_INIT_ATTR_TYPE
+            | SRQI.IBV_SRQ_INIT_ATTR_PD
+            | SRQI.IBV_SRQ_INIT_ATTR_CQ
+            | SRQI.IBV_SRQ_INIT_ATTR_XRCD
+        )
         return SRQ(self.node.ctx, attr)
 
     def tgt(self):
         """A new target QP."""
-        return QP(self.node.ctx, QPInitAttrEx(qp_type=QPT.IBV_QPT_XRC_RECV, xrcd=self.xrcd,
-                                              comp_mask=INIT.IBV_QP_INIT_ATTR_XRCD))
+        return QP(
+            self.node.ctx,
+            QPInitAttrEx(
+                qp_type=QPT.IBV_QPT_XRC_RECV, xrcd=self.xrcd, comp_mask=INIT.IBV_QP_INIT_ATTR_XRCD
+            ),
+        )
 
     def close(self):
         """Close this process's handle of the domain."""
@@ -349,18 +429,30 @@ class Domain:
 
 def initiator(node, depth=64, sges=4, inline=INLINE_MAX, sig_all=0):
     """A new XRC initiator QP."""
-    cap = QPCap(max_send_wr=depth, max_recv_wr=0, max_send_sge=sges, max_recv_sge=0,
-                max_inline_data=inline)
-    return QP(node.ctx, QPInitAttrEx(qp_type=QPT.IBV_QPT_XRC_SEND, pd=node.pd, scq=node.cq,
-                                     sq_sig_all=sig_all, cap=cap,
-                                     comp_mask=INIT.IBV_QP_INIT_ATTR_PD))
+    cap = QPCap(
+        max_send_wr=depth, max_recv_wr=0, max_send_sge=sges, max_recv_sge=0, max_inline_data=inline
+    )
+    return QP(
+        node.ctx,
+        QPInitAttrEx(
+            qp_type=QPT.IBV_QPT_XRC_SEND,
+            pd=node.pd,
+            scq=node.cq,
+            sq_sig_all=sig_all,
+            cap=cap,
+            comp_mask=INIT.IBV_QP_INIT_ATTR_PD,
+        ),
+    )
 
 
 class Xrc(Connection):
     """Extended reliable connection: an INI at a, a TGT and SRQs at b."""
+
     transport = 'xrc'
 
-    def __init__(self, a, b, depth=64, sges=4, inline=INLINE_MAX, domain=None, srqs=1, cqe=512, **opts):
+    def __init__(
+        self, a, b, depth=64, sges=4, inline=INLINE_MAX, domain=None, srqs=1, cqe=512, **opts
+    ):
         self.a, self.b = a, b
         self.domain = domain or Domain(b)
         self.send_qp = initiator(a, depth, sges, inline)
@@ -371,7 +463,7 @@ class Xrc(Connection):
         self.send_cq = a.cq
         self.recv_qpn = self.tgt_qp.qp_num
         self.dst_pd = b.pd
-        psn = opts.pop('psn', 0xfffff0)
+        psn = opts.pop('psn', 0xFFFFF0)
         self.tgt_qp.to_rts(attributes(b, a, self.send_qp.qp_num, peer_psn=psn, **opts))
         self.send_qp.to_rts(attributes(a, b, self.tgt_qp.qp_num, psn=psn, **opts))
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOOLS = os.path.join(HERE, '../../../tools/bench')
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib'), TOOLS]
@@ -19,13 +20,21 @@ from ktap import case, expect, expect_eq
 def run(tool, *args):
     """The rows that the measurement wrote: (group, what, x) to contender to figures."""
     import figures  # of tools/bench, which is not everywhere
+
     with tempfile.TemporaryDirectory() as directory:
         path = directory + '/figures.json'
-        done = subprocess.run([os.path.join(TOOLS, tool), '--rounds', '1', *args, '--json', path],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        done = subprocess.run(
+            [os.path.join(TOOLS, tool), '--rounds', '1', *args, '--json', path],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
         ktap.note(done.stdout)
         expect_eq(done.returncode, 0, 'exit status')
-        return {(key.group, key.what, key.x): values for key, values in figures.load(path)[1].items()}
+        return {
+            (key.group, key.what, key.x): values for key, values in figures.load(path)[1].items()
+        }
 
 
 @case
@@ -34,22 +43,43 @@ def events():
     got = run('events', '--seconds', '0.3')
     cpus = os.cpu_count()
     # Besides those of the affinities.
-    rows = {key: values for key, values in got.items() if key[0].partition(' ')[2] in ('CPU', 'CPUs')}
-    expect_eq({group for group, *_ in rows}, {'1 CPU', f'{cpus} CPUs' if cpus > 1 else '1 CPU'}, 'numbers of CPUs')
+    rows = {
+        key: values for key, values in got.items() if key[0].partition(' ')[2] in ('CPU', 'CPUs')
+    }
+    expect_eq(
+        {group for group, *_ in rows},
+        {'1 CPU', f'{cpus} CPUs' if cpus > 1 else '1 CPU'},
+        'numbers of CPUs',
+    )
     for group in {group for group, *_ in rows}:
         for who, count in (('xroce', 12), ('rxe', 8)):
-            expect_eq(len([1 for key, values in rows.items() if key[0] == group and who in values]), count,
-                      f'rows of {who}, {group}')
+            expect_eq(
+                len([1 for key, values in rows.items() if key[0] == group and who in values]),
+                count,
+                f'rows of {who}, {group}',
+            )
     for key, values in rows.items():
-        expect_eq(sorted(values), ['xroce'] if 'moderated' in key[1] else ['rxe', 'xroce'], f'devices, {key}')
+        expect_eq(
+            sorted(values),
+            ['xroce'] if 'moderated' in key[1] else ['rxe', 'xroce'],
+            f'devices, {key}',
+        )
         for who, figures_ in values.items():
             expect_eq(len(figures_), 1, f'{who}, {key}: rounds')
             # The clock of a short measurement may say that it took no CPU time.
             expect('CPU for' in key[1] or figures_[0] > 0, f'{who}, {key}: {figures_}')
     if cpus > 1:
-        share = {what: values['xroce'] for (_, what, _), values in got.items() if ': share of CPU' in what}
+        share = {
+            what: values['xroce']
+            for (_, what, _), values in got.items()
+            if ': share of CPU' in what
+        }
         names = ['a vector to a CPU'] + [f'all to CPU {cpu}' for cpu in range(cpus)]
-        expect_eq(sorted(share), sorted(f'{n}: share of CPU {cpu}' for n in names for cpu in range(cpus)), 'affinities')
+        expect_eq(
+            sorted(share),
+            sorted(f'{n}: share of CPU {cpu}' for n in names for cpu in range(cpus)),
+            'affinities',
+        )
         for cpu in range(cpus):
             # What the vectors are told, they do.
             expect_eq(share[f'all to CPU {cpu}: share of CPU {cpu}'], [1.0], f'share of CPU {cpu}')
@@ -69,7 +99,10 @@ def tags():
                 want |= {(group, kind, n), ('the match alone', kind, n)}
     expect_eq(set(got), want, 'rows')
     for key, values in got.items():
-        expect(list(values) == ['xroce'] and len(values['xroce']) == 1 and values['xroce'][0] > 0, f'{key}: {values}')
+        expect(
+            list(values) == ['xroce'] and len(values['xroce']) == 1 and values['xroce'][0] > 0,
+            f'{key}: {values}',
+        )
 
 
 if net.TYPE != 'xroce' or not os.path.isdir(TOOLS):

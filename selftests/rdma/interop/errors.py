@@ -17,6 +17,7 @@ In these points rxe differs from IBTA and xroce (drivers/infiniband/sw/rxe in Li
 - Its plug-in in rdma-core posts no atomic operation whose address is not aligned."""
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -31,15 +32,25 @@ def main():
     if net.TYPE != 'xroce':
         ktap.skip_all('rxe against rxe is not ours to test')
     for way, place in WAYS.items():
+
         def case(name, fn, *args, place=place, way=way):
             ktap.add(f'{way}-{name}', lambda: fn('rc', place, *args))
+
         for op in failures.OPS if way == 'from-rxe' else ('write', 'read', 'atomic'):
             for how in ('key', 'no-such-key', 'pd', 'flags', 'beyond', 'gone'):
                 case(f'{op}-{how}', failures.remote, op, how)
         for op in ('write', 'read', 'atomic'):
             case(f'qp-access-{op}', failures.qp_access, op)
-        for fn in (failures.zero_length, failures.rnr_then_receive, failures.rnr_exceeded, failures.rnr_imm,
-                   failures.retry_exceeded, failures.destroyed_peer, failures.reset_and_again, failures.others_go_on):
+        for fn in (
+            failures.zero_length,
+            failures.rnr_then_receive,
+            failures.rnr_exceeded,
+            failures.rnr_imm,
+            failures.retry_exceeded,
+            failures.destroyed_peer,
+            failures.reset_and_again,
+            failures.others_go_on,
+        ):
             case(fn.__name__, fn)
         if way == 'to-rxe':
             case('misaligned', failures.misaligned)
@@ -51,6 +62,7 @@ def main():
     def setup():
         net.sh('modprobe rdma_rxe')
         net.hosts_up(1500, 'xroce', 'rxe')
+
     # No clean-up here: rxe's device waits for the programs that have it open, and this is one.
     ktap.main(setup)
 

@@ -25,6 +25,7 @@ import functools
 import ipaddress
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -46,8 +47,11 @@ from verbs import QPT, WCS, WR, get, ok, pattern, poll, put, recv_wr, sge
 LINK_MTU = 4500
 LENGTHS = (0, 1, 2, 3, 4, MTU + 4, 2 * MTU + 1, 2 * MTU + 2, 2 * MTU + 3)
 DATAGRAMS = (0, 1, 2, 3, 4, 1021)
-OPERATIONS = {'rc': ('send', 'send_imm', 'write', 'write_imm', 'read'),
-              'uc': ('send', 'write', 'write_imm', 'send_imm'), 'ud': ('send', 'send_imm')}
+OPERATIONS = {
+    'rc': ('send', 'send_imm', 'write', 'write_imm', 'read'),
+    'uc': ('send', 'write', 'write_imm', 'send_imm'),
+    'ud': ('send', 'send_imm'),
+}
 ONCE = (('cas',), ('faa',), ('atomic_write',), ('send_inv', 1), ('send_inv', 2 * MTU + 1))
 WAYS = {'to-rxe': (0, 1), 'from-rxe': (1, 0)}
 WITH_GRH = 1 << 0
@@ -76,7 +80,11 @@ def passed(place):
     packets = [roce.Packet(frame) for frame, _ in tap.frames() if roce.is_roce(frame)]
     for p in packets:
         expect_eq(p.wrong(), [], f'{roce.name(p.opcode)} with PSN {p.psn:#x}')
-        expect_eq((p.v6, p.vlan), (place.endswith('6'), VLAN if place.startswith('vlan') else None), 'IPv6 and VLAN')
+        expect_eq(
+            (p.v6, p.vlan),
+            (place.endswith('6'), VLAN if place.startswith('vlan') else None),
+            'IPv6 and VLAN',
+        )
     return packets
 
 
@@ -127,6 +135,7 @@ def rxe_flushes():
     def there():
         seen.extend(roce.Packet(frame) for frame, _ in tap.frames() if roce.is_roce(frame))
         return [p for p in seen if p.opcode == FLUSH]
+
     wrong = ktap.wait_for('a FLUSH', 10, there)[0].wrong()
     expect(wrong in ([], ['ICRC']), wrong)
     conversation.close()
@@ -147,8 +156,11 @@ def flush(place, way):
     qp.wr_flags = verbs.SIGNALED
     qp.wr_flush(dst.rkey, dst.buf, 64, PLACEMENT.IBV_FLUSH_PERSISTENT, LEVEL.IBV_FLUSH_RANGE)
     qp.wr_complete()
-    wc, = poll(conversation.cq)
-    expect(wc.status in (WCS.IBV_WC_REM_INV_REQ_ERR, WCS.IBV_WC_REM_ACCESS_ERR), verbs.status_name(wc.status))
+    (wc,) = poll(conversation.cq)
+    expect(
+        wc.status in (WCS.IBV_WC_REM_INV_REQ_ERR, WCS.IBV_WC_REM_ACCESS_ERR),
+        verbs.status_name(wc.status),
+    )
     conversation.close()
 
 
@@ -178,7 +190,9 @@ def datagram_queue(node, mr):
 def say(qp, ah, to, mr, data):
     """A datagram with immediate data."""
     put(mr, data)
-    wr = verbs.SendWR(opcode=WR.IBV_WR_SEND_WITH_IMM, num_sge=1, sg=[sge(mr, len(data))], imm_data=IMM)
+    wr = verbs.SendWR(
+        opcode=WR.IBV_WR_SEND_WITH_IMM, num_sge=1, sg=[sge(mr, len(data))], imm_data=IMM
+    )
     wr.set_wr_ud(ah, to, QKEY)
     qp.post_send(wr)
 
@@ -198,16 +212,25 @@ def answered(place, way):
 
     def heard(node, mr, data, peer, sender):
         """The completion of the receive, which must be right."""
-        wc, = ok(poll(node.recv_cq))
-        expect_eq((wc.byte_len, wc.src_qp, wc.wc_flags & (WITH_GRH | WITH_IMM), wc.imm_data),
-                  (GRH + len(data), sender.qp_num, WITH_GRH | WITH_IMM, IMM), 'receive')
+        (wc,) = ok(poll(node.recv_cq))
+        expect_eq(
+            (wc.byte_len, wc.src_qp, wc.wc_flags & (WITH_GRH | WITH_IMM), wc.imm_data),
+            (GRH + len(data), sender.qp_num, WITH_GRH | WITH_IMM, IMM),
+            'receive',
+        )
         expect(get(mr, len(data), GRH) == data, 'payload')
         front = get(mr, GRH)
         if v6:
-            expect_eq((front[0] >> 4, front[8:24], front[24:40]), (6, raw(peer), raw(node)), 'IPv6 header')
+            expect_eq(
+                (front[0] >> 4, front[8:24], front[24:40]), (6, raw(peer), raw(node)), 'IPv6 header'
+            )
         else:
             # In the second half; what is before it is undefined.
-            expect_eq((front[20], front[32:36], front[36:40]), (0x45, raw(peer)[12:], raw(node)[12:]), 'IPv4 header')
+            expect_eq(
+                (front[20], front[32:36], front[36:40]),
+                (0x45, raw(peer)[12:], raw(node)[12:]),
+                'IPv4 header',
+            )
         if node is nodes[place][0]:
             # xroce says of what kind they are, as mlx5 does.
             expect_eq(wc.sl, 9 if v6 else 10, 'type of the packet')
@@ -235,13 +258,18 @@ def main():
                 if place in ('ipv4', 'ipv6'):
                     ktap.add(f'{place}-{way}-{name}', lambda f=fn, p=place, w=way: f(p, w))
             for kind in OPERATIONS:
-                ktap.add(f'{place}-{way}-{kind}', lambda k=kind, p=place, w=way: every_operation(k, p, w))
+                ktap.add(
+                    f'{place}-{way}-{kind}', lambda k=kind, p=place, w=way: every_operation(k, p, w)
+                )
             ktap.add(f'{place}-{way}-answered', lambda p=place, w=way: answered(p, w))
     for mtu, size in verbs.MTU_BYTES.items():
         for way in WAYS:
             for kind in ('rc', 'uc'):
                 version = 4 if mtu % 2 else 6
-                ktap.add(f'mtu-{size}-{way}-{kind}', lambda k=kind, v=version, w=way, m=mtu: every_mtu(k, v, w, m))
+                ktap.add(
+                    f'mtu-{size}-{way}-{kind}',
+                    lambda k=kind, v=version, w=way, m=mtu: every_mtu(k, v, w, m),
+                )
     # No clean-up here: rxe's device waits for the programs that have it open, and this is one.
     ktap.main(setup)
 

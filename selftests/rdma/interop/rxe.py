@@ -24,6 +24,7 @@ so xroce's requester always requests all the rest."""
 import json
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -36,9 +37,14 @@ import verbs
 def main():
     if net.TYPE != 'xroce':
         ktap.skip_all('rxe against rxe is not ours to test')
-    work = [('opcodes', traffic.every_opcode), ('atomics', traffic.atomics),
-            ('inline', traffic.inline), ('order', traffic.in_order),
-            ('fence', traffic.read_after_write), ('reads', traffic.many_reads)]
+    work = [
+        ('opcodes', traffic.every_opcode),
+        ('atomics', traffic.atomics),
+        ('inline', traffic.inline),
+        ('order', traffic.in_order),
+        ('fence', traffic.read_after_write),
+        ('reads', traffic.many_reads),
+    ]
     ways = [('to-rxe', ('x1', 'x2')), ('from-rxe', ('x2', 'x1'))]
     for version in (4, 6):
         for way, (a, b) in ways:
@@ -48,21 +54,37 @@ def main():
 
                 def one(fn=fn, a=a, b=b, version=version):
                     fn(traffic.connection('rc', a, b, version), False)
+
                 ktap.add(f'ipv{version}-{way}-{name}', one)
             if version == 4:
-                ktap.add(f'{way}-uc', lambda a=a, b=b: traffic.unreliable(
-                    traffic.connection('uc', a, b, 4), False))
+                ktap.add(
+                    f'{way}-uc',
+                    lambda a=a, b=b: traffic.unreliable(traffic.connection('uc', a, b, 4), False),
+                )
     for version in (4, 6):
-        ktap.add(f'ipv{version}-to-rxe-lossy', lambda v=version: lossy(
-            'x1', 'x2', v, lambda c: traffic.exactly_once(c, 120, close_early=False)))
-        ktap.add(f'ipv{version}-from-rxe-lossy', lambda v=version: lossy(
-            'x2', 'x1', v, lambda c: traffic.exactly_once(c, 160, read_back=False)))
-        ktap.add(f'ipv{version}-from-rxe-lossy-reads', lambda v=version: lossy(
-            'x2', 'x1', v, lambda c: [traffic.many_reads(c, False) for _ in range(4)]))
+        ktap.add(
+            f'ipv{version}-to-rxe-lossy',
+            lambda v=version: lossy(
+                'x1', 'x2', v, lambda c: traffic.exactly_once(c, 120, close_early=False)
+            ),
+        )
+        ktap.add(
+            f'ipv{version}-from-rxe-lossy',
+            lambda v=version: lossy(
+                'x2', 'x1', v, lambda c: traffic.exactly_once(c, 160, read_back=False)
+            ),
+        )
+        ktap.add(
+            f'ipv{version}-from-rxe-lossy-reads',
+            lambda v=version: lossy(
+                'x2', 'x1', v, lambda c: [traffic.many_reads(c, False) for _ in range(4)]
+            ),
+        )
 
     def setup():
         net.sh('modprobe rdma_rxe')
         net.hosts_up(1500, 'xroce', 'rxe')
+
     # No clean-up here: rxe's device waits for the programs that have it open, and this is one.
     ktap.main(setup)
 
@@ -74,11 +96,16 @@ def lossy(a, b, version, fn):
     """A connection of its own over a wire that loses, repeats and reorders packets."""
     conn = traffic.connect('rc', a, b, version, timeout=verbs.LOSSY)
     for host, dev in ENDS:
-        net.sh(f'plain_link {host} {dev}; netem {host} {dev} loss 3% duplicate 1% delay 1ms reorder 2%')
+        net.sh(
+            f'plain_link {host} {dev}; netem {host} {dev} loss 3% duplicate 1% delay 1ms reorder 2%'
+        )
     try:
         fn(conn)
-        lost = sum(q['drops'] for host, dev in ENDS
-                   for q in json.loads(net.sh(f'tc -j -s qdisc show dev {dev}', host=host)))
+        lost = sum(
+            q['drops']
+            for host, dev in ENDS
+            for q in json.loads(net.sh(f'tc -j -s qdisc show dev {dev}', host=host))
+        )
     finally:
         for host, dev in ENDS:
             net.sh(f'in_host {host} tc qdisc del dev {dev} root')

@@ -8,6 +8,7 @@ With segmentation offload of the link turned off, netem sees single packets; wit
 turned on, netem sees whole bursts. Both are tested."""
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -73,8 +74,11 @@ def main():
                     if version == 6 and (what != 'all' or segmentation):
                         continue
                     name = f'{kind}-ipv{version}-{what}-gso-{"on" if segmentation else "off"}'
-                    ktap.add(name, lambda k=kind, v=version, w=what, s=segmentation: one(k, v, w, s),
-                             debug=what == 'all')
+                    ktap.add(
+                        name,
+                        lambda k=kind, v=version, w=what, s=segmentation: one(k, v, w, s),
+                        debug=what == 'all',
+                    )
     ktap.main(lambda: net.hosts_up(1500))
 
 

@@ -6,6 +6,7 @@ arrive are complete and unchanged. Over UC, each message arrives at most once an
 order. A duplicate that the network makes of a datagram counts as a datagram."""
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -25,7 +26,7 @@ WIRES = {
     'all': 'loss 5% duplicate 5% delay 1ms reorder 5%',
 }
 COUNT, SIZE = 40, 4096
-MARK = 0xfffff
+MARK = 0xFFFFF
 
 
 class Traffic:
@@ -58,14 +59,25 @@ class Traffic:
         put(self.src, pattern(i, self.length(i)), at)
         write = self.is_write(i)
         op = WR.IBV_WR_RDMA_WRITE_WITH_IMM if write else WR.IBV_WR_SEND_WITH_IMM
-        self.conn.post(self.conn.send_wr(op, [sge(self.src, self.length(i), at)], wr_id=i, imm=i,
-                                         **({'rkey': self.memory.rkey, 'raddr': self.memory.buf + at} if write else {})))
+        self.conn.post(
+            self.conn.send_wr(
+                op,
+                [sge(self.src, self.length(i), at)],
+                wr_id=i,
+                imm=i,
+                **({'rkey': self.memory.rkey, 'raddr': self.memory.buf + at} if write else {}),
+            )
+        )
 
     def round(self, first):
         """COUNT messages; all are sent as far as the sender knows."""
         for i in range(first, first + COUNT):
             self.send(i)
-        expect_eq([w.wr_id for w in ok(poll(self.conn.send_cq, COUNT))], list(range(first, first + COUNT)), 'sends')
+        expect_eq(
+            [w.wr_id for w in ok(poll(self.conn.send_cq, COUNT))],
+            list(range(first, first + COUNT)),
+            'sends',
+        )
 
     def drain(self):
         """What has arrived, up to a message over the wire when it is good again."""

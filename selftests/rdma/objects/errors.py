@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 import tempfile
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -25,8 +26,34 @@ from pyverbs.pd import PD
 from pyverbs.srq import SrqAttr, SrqInitAttr
 from pyverbs.wr import SGE, RecvWR, SendWR
 from pyverbs.xrcd import XRCD, XRCDInitAttr
-from verbs import (ACC, ALL, INIT, LOCAL, MASK, QP, QPS, QPT, SIGNALED, SRQ, SRQI, SRQT, WCS, WR, XRCDI, Node,
-                   QPAttr, QPCap, QPInitAttr, QPInitAttrEx, SrqInitAttrEx, attributes, ok, poll, recv_wr, sge)
+from verbs import (
+    ACC,
+    ALL,
+    INIT,
+    LOCAL,
+    MASK,
+    QP,
+    QPS,
+    QPT,
+    SIGNALED,
+    SRQ,
+    SRQI,
+    SRQT,
+    WCS,
+    WR,
+    XRCDI,
+    Node,
+    QPAttr,
+    QPCap,
+    QPInitAttr,
+    QPInitAttrEx,
+    SrqInitAttrEx,
+    attributes,
+    ok,
+    poll,
+    recv_wr,
+    sge,
+)
 
 EINVAL = errno.EINVAL
 
@@ -34,7 +61,10 @@ EINVAL = errno.EINVAL
 def rc(node, depth=8, srq=None, **cap):
     full = dict(max_send_wr=depth, max_recv_wr=depth, max_send_sge=2, max_recv_sge=2)
     full.update(cap)
-    return QP(node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=node.cq, srq=srq, cap=QPCap(**full)))
+    return QP(
+        node.pd,
+        QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=node.cq, rcq=node.cq, srq=srq, cap=QPCap(**full)),
+    )
 
 
 def need_xrc(node):
@@ -75,22 +105,47 @@ def mr_refused():
     hole.restype = ctypes.c_void_p
     base = hole(None, 3 * 4096, 3, 0x22, -1, 0)
     libc.munmap(ctypes.c_void_p(base + 4096), 4096)
-    expect_errno((errno.EFAULT, EINVAL, errno.ENOMEM), 'a hole', MR, node.pd, 3 * 4096, LOCAL, address=base)
+    expect_errno(
+        (errno.EFAULT, EINVAL, errno.ENOMEM), 'a hole', MR, node.pd, 3 * 4096, LOCAL, address=base
+    )
     # A page that may only be read.
     ro = hole(None, 4096, 1, 0x22, -1, 0)
-    expect_errno((errno.EFAULT, EINVAL, errno.EACCES), 'read-only memory', MR, node.pd, 4096, LOCAL, address=ro)
+    expect_errno(
+        (errno.EFAULT, EINVAL, errno.EACCES),
+        'read-only memory',
+        MR,
+        node.pd,
+        4096,
+        LOCAL,
+        address=ro,
+    )
     MR(node.pd, 4096, 0, address=ro).close()
     # An address range that wraps.
-    expect_errno((EINVAL, errno.EFAULT, errno.ENOMEM), 'wrapping', MR, node.pd, 8192, LOCAL,
-                 address=(1 << 64) - 4096)
-    expect_errno((errno.EFAULT, EINVAL, errno.ENOMEM), 'kernel memory', MR, node.pd, 4096, LOCAL,
-                 address=0xffff888000000000)
+    expect_errno(
+        (EINVAL, errno.EFAULT, errno.ENOMEM),
+        'wrapping',
+        MR,
+        node.pd,
+        8192,
+        LOCAL,
+        address=(1 << 64) - 4096,
+    )
+    expect_errno(
+        (errno.EFAULT, EINVAL, errno.ENOMEM),
+        'kernel memory',
+        MR,
+        node.pd,
+        4096,
+        LOCAL,
+        address=0xFFFF888000000000,
+    )
 
 
 @case
 def mr_counts_against_memlock():
     import resource
     import subprocess
+
     code = '''
 import os, sys, resource, errno
 sys.path.insert(0, %r)
@@ -106,7 +161,9 @@ try:
 except Exception as ex:
     sys.exit(0 if getattr(ex, 'error_code', None) == errno.ENOMEM else 'errno %%r' %% (ex,))
 sys.exit('1 MiB could be pinned with a limit of 64 KiB')
-''' % os.path.dirname(os.path.abspath(verbs.__file__))
+''' % os.path.dirname(
+        os.path.abspath(verbs.__file__)
+    )
     done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
     expect_eq(done.returncode, 0, done.stderr)
     del resource
@@ -133,7 +190,12 @@ def cq_life():
 def destroy_in_use():
     """A process of its own asks libibverbs directly (see inuse.c)."""
     import subprocess
-    done = subprocess.run([ktap.BIN + 'inuse', 'x1', '' if net.TYPE == 'rxe' else 'xrc'], capture_output=True, text=True)
+
+    done = subprocess.run(
+        [ktap.BIN + 'inuse', 'x1', '' if net.TYPE == 'rxe' else 'xrc'],
+        capture_output=True,
+        text=True,
+    )
     expect_eq(done.returncode, 0, done.stdout + done.stderr)
 
 
@@ -142,21 +204,48 @@ def qp_states_and_query():
     node = Node('x1')
     one, two = rc(node), rc(node)
     expect_eq(one.qp_state, QPS.IBV_QPS_RESET, 'state')
-    node.sl, node.traffic_class, node.flow_label = 5, 0x2b, 0xfedcb
-    attr = attributes(node, node, two.qp_num, psn=0x1234, peer_psn=0x4321, timeout=13, retry=5, rnr_retry=4,
-                      rnr_timer=9, rd_atomic=4, access=LOCAL | int(ACC.IBV_ACCESS_REMOTE_READ))
+    node.sl, node.traffic_class, node.flow_label = 5, 0x2B, 0xFEDCB
+    attr = attributes(
+        node,
+        node,
+        two.qp_num,
+        psn=0x1234,
+        peer_psn=0x4321,
+        timeout=13,
+        retry=5,
+        rnr_retry=4,
+        rnr_timer=9,
+        rd_atomic=4,
+        access=LOCAL | int(ACC.IBV_ACCESS_REMOTE_READ),
+    )
     one.to_rts(attr)
-    got, _ = one.query(0x1fffff)
-    want = dict(qp_state=QPS.IBV_QPS_RTS, dest_qp_num=two.qp_num, sq_psn=0x1234, rq_psn=0x4321, timeout=13,
-                retry_cnt=5, rnr_retry=4, min_rnr_timer=9, max_rd_atomic=4, max_dest_rd_atomic=4,
-                path_mtu=node.mtu, port_num=1, pkey_index=0)
+    got, _ = one.query(0x1FFFFF)
+    want = dict(
+        qp_state=QPS.IBV_QPS_RTS,
+        dest_qp_num=two.qp_num,
+        sq_psn=0x1234,
+        rq_psn=0x4321,
+        timeout=13,
+        retry_cnt=5,
+        rnr_retry=4,
+        min_rnr_timer=9,
+        max_rd_atomic=4,
+        max_dest_rd_atomic=4,
+        path_mtu=node.mtu,
+        port_num=1,
+        pkey_index=0,
+    )
     for name, value in want.items():
         expect_eq(getattr(got, name), value, name)
     expect(got.qp_access_flags & int(ACC.IBV_ACCESS_REMOTE_READ), 'access flags')
     expect(not got.qp_access_flags & int(ACC.IBV_ACCESS_REMOTE_WRITE), 'access flags')
     expect_eq(got.ah_attr.sgid_index, node.gid_index, 'sgid_index')
     expect_eq(str(got.ah_attr.dgid), str(node.gid), 'dgid')
-    expect_eq((got.ah_attr.sl, got.ah_attr.traffic_class, got.ah_attr.flow_label), (5, 0x2b, 0xfedcb), 'marks')
+    expect_eq(
+        (got.ah_attr.sl, got.ah_attr.traffic_class, got.ah_attr.flow_label),
+        (5, 0x2B, 0xFEDCB),
+        'marks',
+    )
     err = QPAttr(qp_state=QPS.IBV_QPS_ERR)
     one.modify(err, MASK.IBV_QP_STATE)
     expect_eq(one.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_ERR, 'state')
@@ -169,9 +258,19 @@ def qp_states_and_query():
 def qp_wrong_transitions():
     node = Node('x1')
     one = rc(node)
-    expect_errno(EINVAL, 'RESET to RTS', one.modify, QPAttr(qp_state=QPS.IBV_QPS_RTS), MASK.IBV_QP_STATE)
-    expect_errno(EINVAL, 'RESET to RTR', one.modify, QPAttr(qp_state=QPS.IBV_QPS_RTR), MASK.IBV_QP_STATE)
-    expect_errno(EINVAL, 'INIT without port', one.modify, QPAttr(qp_state=QPS.IBV_QPS_INIT), MASK.IBV_QP_STATE)
+    expect_errno(
+        EINVAL, 'RESET to RTS', one.modify, QPAttr(qp_state=QPS.IBV_QPS_RTS), MASK.IBV_QP_STATE
+    )
+    expect_errno(
+        EINVAL, 'RESET to RTR', one.modify, QPAttr(qp_state=QPS.IBV_QPS_RTR), MASK.IBV_QP_STATE
+    )
+    expect_errno(
+        EINVAL,
+        'INIT without port',
+        one.modify,
+        QPAttr(qp_state=QPS.IBV_QPS_INIT),
+        MASK.IBV_QP_STATE,
+    )
     init = QPAttr(qp_state=QPS.IBV_QPS_INIT, port_num=2)
     mask = MASK.IBV_QP_STATE | MASK.IBV_QP_PKEY_INDEX | MASK.IBV_QP_PORT | MASK.IBV_QP_ACCESS_FLAGS
     expect_errno(EINVAL, 'port 2', one.modify, init, mask)
@@ -188,11 +287,22 @@ def qp_wrong_transitions():
         attr.qp_state = QPS.IBV_QPS_RTR
         for name, value in change.items():
             setattr(attr, name, value)
-        one.modify(attr, MASK.IBV_QP_STATE | MASK.IBV_QP_AV | MASK.IBV_QP_PATH_MTU | MASK.IBV_QP_DEST_QPN |
-                   MASK.IBV_QP_RQ_PSN | MASK.IBV_QP_MAX_DEST_RD_ATOMIC | MASK.IBV_QP_MIN_RNR_TIMER)
+        one.modify(
+            attr,
+            MASK.IBV_QP_STATE
+            | MASK.IBV_QP_AV
+            | MASK.IBV_QP_PATH_MTU
+            | MASK.IBV_QP_DEST_QPN
+            | MASK.IBV_QP_RQ_PSN
+            | MASK.IBV_QP_MAX_DEST_RD_ATOMIC
+            | MASK.IBV_QP_MIN_RNR_TIMER,
+        )
+
     expect_errno(EINVAL, 'path MTU above the port\'s', rtr, path_mtu=5)
     expect_errno(EINVAL, 'too many READs', rtr, max_dest_rd_atomic=255)
-    bad = AHAttr(port_num=1, is_global=1, gr=GlobalRoute(dgid=node.gid, sgid_index=200, hop_limit=1))
+    bad = AHAttr(
+        port_num=1, is_global=1, gr=GlobalRoute(dgid=node.gid, sgid_index=200, hop_limit=1)
+    )
     expect_errno((errno.ENODATA, EINVAL, errno.EIO), 'GID index 200', rtr, ah_attr=bad)
     expect_errno(EINVAL, 'no GRH', rtr, ah_attr=AHAttr(port_num=1, is_global=0, dlid=1))
     expect_eq(one.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_INIT, 'state')
@@ -220,15 +330,25 @@ def post_refused():
     node = Node('x1')
     conn = verbs.Rc(node, node, depth=8, sges=2)
     mr = node.mr(4096)
-    expect_errno((EINVAL, errno.ENOMEM), 'too many SGEs', conn.post,
-                 conn.send_wr(WR.IBV_WR_SEND, [sge(mr, 4)] * 33))
-    expect_errno((EINVAL, errno.ENOMEM), 'too many receive SGEs', conn.post_recv, recv_wr([sge(mr, 4)] * 33))
+    expect_errno(
+        (EINVAL, errno.ENOMEM),
+        'too many SGEs',
+        conn.post,
+        conn.send_wr(WR.IBV_WR_SEND, [sge(mr, 4)] * 33),
+    )
+    expect_errno(
+        (EINVAL, errno.ENOMEM), 'too many receive SGEs', conn.post_recv, recv_wr([sge(mr, 4)] * 33)
+    )
     depth = conn.recv_qp.query(MASK.IBV_QP_CAP)[1].max_recv_wr
     for i in range(depth):
         conn.post_recv(recv_wr([sge(mr)], wr_id=i))
     expect_errno(errno.ENOMEM, 'a full receive queue', conn.post_recv, recv_wr([sge(mr)]))
-    expect_errno((EINVAL, errno.ENOMEM), 'inline too long', conn.post,
-                 conn.send_wr(WR.IBV_WR_SEND, [sge(mr, 4096)], flags=SIGNALED | verbs.INLINE))
+    expect_errno(
+        (EINVAL, errno.ENOMEM),
+        'inline too long',
+        conn.post,
+        conn.send_wr(WR.IBV_WR_SEND, [sge(mr, 4096)], flags=SIGNALED | verbs.INLINE),
+    )
     for i in range(depth):
         conn.post(conn.send_wr(WR.IBV_WR_SEND, [sge(mr, 8)], wr_id=i))
         ok(poll(conn.send_cq))
@@ -262,7 +382,13 @@ def srq_life():
     srq = SRQ(node.pd, SrqInitAttr(SrqAttr(max_wr=20, max_sge=3)))
     got = srq.query()
     expect(got.max_wr >= 20 and got.max_sge >= 3, f'{got.max_wr} {got.max_sge}')
-    expect_errno(EINVAL, 'limit above size', srq.modify, SrqAttr(srq_limit=got.max_wr + 1), int(SRQM.IBV_SRQ_LIMIT))
+    expect_errno(
+        EINVAL,
+        'limit above size',
+        srq.modify,
+        SrqAttr(srq_limit=got.max_wr + 1),
+        int(SRQM.IBV_SRQ_LIMIT),
+    )
     mr = node.mr(64)
     for _ in range(got.max_wr):
         srq.post_recv(recv_wr([sge(mr)]))
@@ -295,10 +421,19 @@ def srq_limit_event():
 def ah_life():
     node = Node('x1')
     AH(node.pd, attr=node.ah_attr(Node('x2'))).close()
-    bad = AHAttr(port_num=1, is_global=1, gr=GlobalRoute(dgid=node.gid, sgid_index=250, hop_limit=1))
+    bad = AHAttr(
+        port_num=1, is_global=1, gr=GlobalRoute(dgid=node.gid, sgid_index=250, hop_limit=1)
+    )
     expect_errno((errno.ENODATA, EINVAL, errno.EIO), 'GID index 250', AH, node.pd, attr=bad)
-    expect_errno(EINVAL, 'port 3', AH, node.pd, attr=AHAttr(port_num=3, is_global=1, gr=GlobalRoute(
-        dgid=node.gid, sgid_index=node.gid_index)))
+    expect_errno(
+        EINVAL,
+        'port 3',
+        AH,
+        node.pd,
+        attr=AHAttr(
+            port_num=3, is_global=1, gr=GlobalRoute(dgid=node.gid, sgid_index=node.gid_index)
+        ),
+    )
     expect_errno(EINVAL, 'no GRH', AH, node.pd, attr=AHAttr(port_num=1, is_global=0, dlid=1))
 
 
@@ -306,8 +441,15 @@ def ah_life():
 def unsupported_qp_types():
     node = Node('x1')
     for kind in (QPT.IBV_QPT_RAW_PACKET, QPT.IBV_QPT_DRIVER):
-        expect_errno((errno.EOPNOTSUPP, EINVAL), str(kind), QP, node.pd,
-                     QPInitAttr(qp_type=kind, scq=node.cq, rcq=node.cq, cap=QPCap(max_send_wr=1, max_recv_wr=1)))
+        expect_errno(
+            (errno.EOPNOTSUPP, EINVAL),
+            str(kind),
+            QP,
+            node.pd,
+            QPInitAttr(
+                qp_type=kind, scq=node.cq, rcq=node.cq, cap=QPCap(max_send_wr=1, max_recv_wr=1)
+            ),
+        )
 
 
 @case
@@ -318,6 +460,7 @@ def xrcd_open_errors():
 
     def make(fd, flags):
         return XRCD(node.ctx, XRCDInitAttr(both, flags, fd))
+
     with tempfile.NamedTemporaryFile() as f:
         fd = f.fileno()
         expect_errno(errno.EAGAIN, 'no domain and no O_CREAT', make, fd, 0)
@@ -384,14 +527,25 @@ def xrc_qp_refused():
     expect_errno((EINVAL, errno.EOPNOTSUPP), 'receive on an INI', ini.post_recv, recv_wr([sge(mr)]))
     tgt.to_init(QPAttr(port_num=1))
     expect_errno((EINVAL, errno.EOPNOTSUPP), 'receive on a TGT', tgt.post_recv, recv_wr([sge(mr)]))
-    expect_errno((EINVAL, errno.EOPNOTSUPP), 'send on a TGT', tgt.post_send,
-                 SendWR(opcode=WR.IBV_WR_SEND, num_sge=1, sg=[sge(mr)]))
+    expect_errno(
+        (EINVAL, errno.EOPNOTSUPP),
+        'send on a TGT',
+        tgt.post_send,
+        SendWR(opcode=WR.IBV_WR_SEND, num_sge=1, sg=[sge(mr)]),
+    )
     attr = SrqInitAttrEx(max_wr=4, max_sge=1)
     attr.srq_type, attr.pd, attr.cq = SRQT.IBV_SRQT_XRC, node.pd, node.cq
-    attr.comp_mask = SRQI.IBV_SRQ_INIT_ATTR_TYPE | SRQI.IBV_SRQ_INIT_ATTR_PD | SRQI.IBV_SRQ_INIT_ATTR_CQ
+    attr.comp_mask = (
+        SRQI.IBV_SRQ_INIT_ATTR_TYPE | SRQI.IBV_SRQ_INIT_ATTR_PD | SRQI.IBV_SRQ_INIT_ATTR_CQ
+    )
     expect_errno((EINVAL, errno.EOPNOTSUPP), 'an XRC SRQ without a domain', SRQ, node.ctx, attr)
-    expect_errno((EINVAL, errno.EOPNOTSUPP), 'a TGT without a domain', QP, node.ctx,
-                 QPInitAttrEx(qp_type=QPT.IBV_QPT_XRC_RECV, pd=node.pd, comp_mask=INIT.IBV_QP_INIT_ATTR_PD))
+    expect_errno(
+        (EINVAL, errno.EOPNOTSUPP),
+        'a TGT without a domain',
+        QP,
+        node.ctx,
+        QPInitAttrEx(qp_type=QPT.IBV_QPT_XRC_RECV, pd=node.pd, comp_mask=INIT.IBV_QP_INIT_ATTR_PD),
+    )
 
 
 @case

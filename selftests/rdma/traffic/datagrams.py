@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import traceback
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -40,7 +41,11 @@ def send(conn, data, imm=None, qkey=None):
 def received(conn, dst, data, imm=None):
     """The next receive has that datagram; returns what stands before it."""
     wc = ok(poll(conn.recv_cq))[0]
-    expect_eq((wc.byte_len, wc.src_qp, wc.qp_num), (GRH + len(data), conn.send_qp.qp_num, conn.recv_qpn), 'receive')
+    expect_eq(
+        (wc.byte_len, wc.src_qp, wc.qp_num),
+        (GRH + len(data), conn.send_qp.qp_num, conn.recv_qpn),
+        'receive',
+    )
     # IBV_WC_GRH, IBV_WC_WITH_IMM
     expect_eq(wc.wc_flags & 3, 1 if imm is None else 3, 'flags')
     if imm is not None:
@@ -65,10 +70,18 @@ def headers(a, b, version):
         inner = 8 + 12 + 8 + 4 + (length + 3 & ~3) + 4
         if version == 4:
             ip = grh[20:]
-            expect_eq((ip[0], int.from_bytes(ip[2:4], 'big'), ip[9]), (0x45, 20 + inner, 17), 'IPv4 header')
+            expect_eq(
+                (ip[0], int.from_bytes(ip[2:4], 'big'), ip[9]),
+                (0x45, 20 + inner, 17),
+                'IPv4 header',
+            )
             expect_eq([ip[12:16], ip[16:20]], addresses, 'addresses')
         else:
-            expect_eq((grh[0] >> 4, int.from_bytes(grh[4:6], 'big'), grh[6]), (6, inner, 17), 'IPv6 header')
+            expect_eq(
+                (grh[0] >> 4, int.from_bytes(grh[4:6], 'big'), grh[6]),
+                (6, inner, 17),
+                'IPv6 header',
+            )
             expect_eq([grh[8:24], grh[24:40]], addresses, 'addresses')
     verbs.nothing(conn.recv_cq)
     conn.close()
@@ -96,8 +109,11 @@ class Keys:
         before, port = net.counters('x2'), self.conn.b.ctx.query_port(1)
         for key in qkeys:
             send(self.conn, b'wrong', qkey=key)
-        ktap.wait_for('they are counted', 10, lambda: net.counters('x2')['rcvd_bad_qkey'] -
-                      before['rcvd_bad_qkey'] == len(qkeys))
+        ktap.wait_for(
+            'they are counted',
+            10,
+            lambda: net.counters('x2')['rcvd_bad_qkey'] - before['rcvd_bad_qkey'] == len(qkeys),
+        )
         now = self.conn.b.ctx.query_port(1)
         expect_eq(now.qkey_viol_cntr - port.qkey_viol_cntr, len(qkeys), 'violations of the port')
         expect_eq(now.bad_pkey_cntr, port.bad_pkey_cntr, 'other violations')
@@ -109,7 +125,7 @@ def wrong_key():
     """Dropped, with its receive left for the next; the sender does not hear of it."""
     keys = Keys(own=OTHER, qkey=KEY)
     keys.conn.post_recv(recv_wr([sge(keys.dst)]))
-    keys.refused(KEY ^ 1, 0, OTHER, 0x7fffffff)
+    keys.refused(KEY ^ 1, 0, OTHER, 0x7FFFFFFF)
     put(keys.dst, FILL * 2048)
     send(keys.conn, b'right', qkey=KEY)
     received(keys.conn, keys.dst, b'right')
@@ -168,8 +184,8 @@ def flood(count, length):
 
 @case(debug=False)
 def share_of_the_queues():
-    """A process that sends more than the network takes fills 16 MiB of the queues of the host, and others
-    can send."""
+    """A process that sends more than the network takes fills 16 MiB of the queues of the host, and
+    others can send."""
     mac = json.loads(net.sh('ip -j link show e2', host='h2'))[0]['address']
     net.sh(f'ip neigh replace {net.address("x2")} lladdr {mac} dev e1 nud permanent', host='h1')
     try:

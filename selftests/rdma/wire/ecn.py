@@ -11,6 +11,7 @@ import os
 import struct
 import sys
 import time
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -28,7 +29,7 @@ CNP, ECT0, CE = 0x81, 2, 3
 LOW_DELAY, INTERACTIVE = 0x10, 6
 # What ConnectX gives notifications: DSCP 48.
 CNP_TOS = 48 << 2
-WRITES = range(0x06, 0x0c)
+WRITES = range(0x06, 0x0C)
 MARKED, SENT, HANDLED = 'np_ecn_marked_roce_packets', 'np_cnp_sent', 'rp_cnp_handled'
 
 
@@ -39,11 +40,11 @@ class Packet:
         v6 = frame[12:14] == b'\x86\xdd'
         ip = frame[14:]
         self.out = outgoing
-        self.tos = (ip[0] << 4 | ip[1] >> 4) & 0xff if v6 else ip[1]
+        self.tos = (ip[0] << 4 | ip[1] >> 4) & 0xFF if v6 else ip[1]
         self.ecn = self.tos & 3
         self.udp = ip[40:] if v6 else ip[20:]
         self.opcode, _, _, qpn, psn = struct.unpack('!BBHII', self.udp[8:20])
-        self.becn, self.qpn = bool(qpn & 1 << 30), qpn & 0xffffff
+        self.becn, self.qpn = bool(qpn & 1 << 30), qpn & 0xFFFFFF
         self.ask = bool(psn & 1 << 31)
 
 
@@ -78,14 +79,16 @@ class Rise:
 
 def asked(packets, opcodes):
     """The share of packets of the second half that asked for an acknowledgement."""
-    half = [p.ask for p in packets if not p.out and p.opcode & 0x1f in opcodes]
-    half = half[len(half) // 2:]
+    half = [p.ask for p in packets if not p.out and p.opcode & 0x1F in opcodes]
+    half = half[len(half) // 2 :]
     return sum(half) / len(half)
 
 
 def patient(kind, a, b, version=4):
     """A connection that repeats nothing because this machine was busy."""
-    return {'rc': verbs.Rc, 'xrc': verbs.Xrc}[kind](traffic.node(a, version), traffic.node(b, version), timeout=20)
+    return {'rc': verbs.Rc, 'xrc': verbs.Xrc}[kind](
+        traffic.node(a, version), traffic.node(b, version), timeout=20
+    )
 
 
 def handled(rise, dev, count):
@@ -118,11 +121,18 @@ def writes(kind, version):
     notices = [p for p in during if p.opcode == CNP]
     expect_eq({p.ecn for p in during if not p.out}, {CE}, 'ECN of what x1 got')
     expect(notices, 'no notification')
-    expect_eq({(p.out, p.ecn, p.becn, p.qpn, len(p.udp)) for p in notices},
-              {(True, 0, True, conn.send_qp.qp_num, 8 + 28 + 4)}, 'notifications')
+    expect_eq(
+        {(p.out, p.ecn, p.becn, p.qpn, len(p.udp)) for p in notices},
+        {(True, 0, True, conn.send_qp.qp_num, 8 + 28 + 4)},
+        'notifications',
+    )
     # Theirs is a traffic class of their own, whatever the answers between them have.
     expect_eq({p.tos for p in notices}, {CNP_TOS}, 'traffic class of notifications')
-    expect_eq({p.tos for p in during if p.out and p.opcode != CNP}, {0x28 | ECT0}, 'traffic class of answers')
+    expect_eq(
+        {p.tos for p in during if p.out and p.opcode != CNP},
+        {0x28 | ECT0},
+        'traffic class of answers',
+    )
     # Not more often than every 50 us.
     expect(len(notices) <= seconds / 50e-6 + 1, f'{len(notices)} notifications in {seconds} s')
     expect_eq(rise('x1', SENT), len(notices), 'notifications sent')
@@ -150,9 +160,11 @@ def reads(kind):
     finally:
         mark(0)
     during = tap.packets()
-    asked_for = sum(p.out and p.opcode & 0x1f == 0x0c for p in during)
+    asked_for = sum(p.out and p.opcode & 0x1F == 0x0C for p in during)
     notices = [p for p in during if p.opcode == CNP]
-    expect_eq({(p.out, p.becn, p.qpn) for p in notices}, {(True, True, conn.recv_qpn)}, 'notifications')
+    expect_eq(
+        {(p.out, p.becn, p.qpn) for p in notices}, {(True, True, conn.recv_qpn)}, 'notifications'
+    )
     handled(rise, 'x2', len(notices))
     expect(asked_for > 100, f'only {asked_for} requests: the window is large')
     traffic.read(conn, 1 << 20)
@@ -178,7 +190,11 @@ def sent(conn, tap, count=1):
         conn.post(conn.send_wr(verbs.WR.IBV_WR_SEND, [verbs.sge(src)]))
         verbs.ok(verbs.poll(conn.send_cq))
         verbs.ok(verbs.poll(conn.recv_cq))
-    return [roce.Packet(f) for f, out in tap.frames() if out and roce.is_roce(f) and roce.Packet(f).qpn == conn.recv_qpn]
+    return [
+        roce.Packet(f)
+        for f, out in tap.frames()
+        if out and roce.is_roce(f) and roce.Packet(f).qpn == conn.recv_qpn
+    ]
 
 
 def pcp(packet):
@@ -205,7 +221,11 @@ def whose_ecn():
             conn = KINDS[kind](*ways(traffic_class=0x54 | bits))
             expect_eq({p.ip[1] for p in sent(conn, tap)}, {0x54 | ecn}, f'TOS of {kind}, {bits}')
             if kind != 'ud':
-                expect_eq(conn.send_qp.query(verbs.MASK.IBV_QP_AV)[0].ah_attr.traffic_class, 0x54 | bits, 'query')
+                expect_eq(
+                    conn.send_qp.query(verbs.MASK.IBV_QP_AV)[0].ah_attr.traffic_class,
+                    0x54 | bits,
+                    'query',
+                )
             conn.close()
     tap.close()
 
@@ -216,18 +236,22 @@ def source_port(flow_label, local, remote):
         flow_label = local * remote
         flow_label ^= flow_label >> 20
         flow_label ^= flow_label >> 40
-    return 0xc000 | (flow_label ^ (flow_label & 0xfc000) >> 14) & 0x3fff
+    return 0xC000 | (flow_label ^ (flow_label & 0xFC000) >> 14) & 0x3FFF
 
 
 def source_ports():
-    """A flow label is the source port, of datagrams, too; without one it follows from both QP numbers, so that datagrams
-    of different queue pairs may take different ways."""
+    """A flow label is the source port, of datagrams, too; without one it follows from both QP
+    numbers, so that datagrams of different queue pairs may take different ways."""
     tap, seen = Tap(), set()
     for label in (0, 0x12345, 0):
         for kind in ('rc', 'ud'):
             conn = KINDS[kind](*ways(flow_label=label))
             port = source_port(label, conn.send_qp.qp_num, conn.recv_qpn)
-            expect_eq({p.sport for p in sent(conn, tap, 2)}, {port}, f'source port of {kind}, label {label:#x}')
+            expect_eq(
+                {p.sport for p in sent(conn, tap, 2)},
+                {port},
+                f'source port of {kind}, label {label:#x}',
+            )
             seen.add(port)
             if kind == 'ud' and not label:
                 # Another peer by the same address handle.
@@ -243,20 +267,32 @@ def source_ports():
 
 
 def service_levels():
-    """A service level is the priority in the VLAN tag, by the interface's map. One that the connection manager made
-    from the type of service by that map means what the map makes of that."""
+    """A service level is the priority in the VLAN tag, by the interface's map. One that the
+    connection manager made from the type of service by that map means what the map makes of
+    that."""
     net.vlans_up()
     net.sh(f'ip -n h1 link set v1 type vlan egress 3:3 5:5 7:7 {INTERACTIVE}:2')
     tap = Tap()
     here, there = net.PLACES['vlan-ipv4']
-    for sl, tos, wanted in ((0, 0, 0), (3, 0, 3), (5, LOW_DELAY, 5), (7, 0, 7), (0, LOW_DELAY, 2), (2, LOW_DELAY, 2),
-                            (13, 0, 5)):
+    for sl, tos, wanted in (
+        (0, 0, 0),
+        (3, 0, 3),
+        (5, LOW_DELAY, 5),
+        (7, 0, 7),
+        (0, LOW_DELAY, 2),
+        (2, LOW_DELAY, 2),
+        (13, 0, 5),
+    ):
         for kind in ('rc', 'ud'):
             a, b = verbs.Node('x1', here), verbs.Node('x2', there)
             a.sl, a.traffic_class = sl, tos
             conn = KINDS[kind](a, b)
             packets = sent(conn, tap)
-            expect_eq({(p.vlan, pcp(p)) for p in packets}, {(net.VLAN, wanted)}, f'tag of {kind}, level {sl}, TOS {tos}')
+            expect_eq(
+                {(p.vlan, pcp(p)) for p in packets},
+                {(net.VLAN, wanted)},
+                f'tag of {kind}, level {sl}, TOS {tos}',
+            )
             if kind == 'rc':
                 expect_eq(conn.send_qp.query(verbs.MASK.IBV_QP_AV)[0].ah_attr.sl, sl, 'query')
             conn.close()
@@ -267,7 +303,7 @@ def forged():
     """Notifications from elsewhere, or of no use, change nothing."""
     conn = traffic.connect('rc', 'x2', 'x1', 4)
     link, rise = wire.Wire(), Rise()
-    for qpn, src in ((conn.recv_qpn, '10.7.0.77'), (0x7ffff0, '10.7.0.2'), (1, '10.7.0.2')):
+    for qpn, src in ((conn.recv_qpn, '10.7.0.77'), (0x7FFFF0, '10.7.0.2'), (1, '10.7.0.2')):
         link.send(CNP, qpn, 0, bytes(16), ack=False, src=src)
     ktap.wait_for('three are refused', 10, lambda: rise('x1', 'rcvd_unknown_qp') == 3)
     for length in (0, 15, 17, 64):
@@ -284,12 +320,14 @@ def forged():
 def setup():
     net.hosts_up()
     # Nobody has to ask for addresses over a link that drops what it cannot mark.
-    net.sh('''for n in 1 2; do
+    net.sh(
+        '''for n in 1 2; do
         p=$((3 - n))
         mac=$(in_host h$p cat /sys/class/net/e$p/address)
         ip -n h$n neigh replace 10.7.0.$p lladdr $mac dev e$n nud permanent
         ip -n h$n neigh replace fd07::$p lladdr $mac dev e$n nud permanent
-    done''')
+    done'''
+    )
 
 
 if net.TYPE != 'xroce':

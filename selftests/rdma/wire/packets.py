@@ -9,6 +9,7 @@ import os
 import random
 import struct
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -23,18 +24,58 @@ from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
-from verbs import (ACC, ALL, QP, QPS, QPT, WCS, QPAttr, QPCap, QPInitAttr, attributes, get, recv_wr, sge,
-                   status_name)
-from wire import (ACK, ATOMIC_ACK, FETCH_ADD, NAK_ACCESS, NAK_INVALID, NAK_PSN, RC, READ, READ_RESPONSE_ONLY,
-                  SEND_FIRST, SEND_LAST, SEND_MIDDLE, SEND_ONLY, SEND_ONLY_IMM, UD, WRITE_FIRST, WRITE_LAST,
-                  WRITE_MIDDLE, WRITE_ONLY, XRC, atomiceth, bth, deth, reth, xrceth)
+from verbs import (
+    ACC,
+    ALL,
+    QP,
+    QPS,
+    QPT,
+    WCS,
+    QPAttr,
+    QPCap,
+    QPInitAttr,
+    attributes,
+    get,
+    recv_wr,
+    sge,
+    status_name,
+)
+from wire import (
+    ACK,
+    ATOMIC_ACK,
+    FETCH_ADD,
+    NAK_ACCESS,
+    NAK_INVALID,
+    NAK_PSN,
+    RC,
+    READ,
+    READ_RESPONSE_ONLY,
+    SEND_FIRST,
+    SEND_LAST,
+    SEND_MIDDLE,
+    SEND_ONLY,
+    SEND_ONLY_IMM,
+    UD,
+    WRITE_FIRST,
+    WRITE_LAST,
+    WRITE_MIDDLE,
+    WRITE_ONLY,
+    XRC,
+    atomiceth,
+    bth,
+    deth,
+    reth,
+    xrceth,
+)
 
 # The peer's queue pair, which does not exist, and the first PSN that it uses.
-GHOST, PSN = 0xabcdef, 0xfffffe
-NOBODY = 0x7ffff0
+GHOST, PSN = 0xABCDEF, 0xFFFFFE
+NOBODY = 0x7FFFF0
 MTU = 1024
-READ_FLAG, WRITE_FLAG, ATOMIC_FLAG = (int(f) for f in (
-    ACC.IBV_ACCESS_REMOTE_READ, ACC.IBV_ACCESS_REMOTE_WRITE, ACC.IBV_ACCESS_REMOTE_ATOMIC))
+READ_FLAG, WRITE_FLAG, ATOMIC_FLAG = (
+    int(f)
+    for f in (ACC.IBV_ACCESS_REMOTE_READ, ACC.IBV_ACCESS_REMOTE_WRITE, ACC.IBV_ACCESS_REMOTE_ATOMIC)
+)
 
 link = node = peer = marker = None
 
@@ -49,11 +90,12 @@ def setup():
 
 def psn(n):
     """The n-th PSN of the ghost."""
-    return PSN + n & 0xffffff
+    return PSN + n & 0xFFFFFF
 
 
 class Marker:
-    """A healthy queue pair, whose answer to the last packet says that those before have been handled."""
+    """A healthy queue pair, whose answer to the last packet says that those before have been
+    handled."""
 
     def __init__(self):
         self.target, self.n = Target(), 0
@@ -79,8 +121,10 @@ class Target:
             self.qp = self.domain.tgt()
         else:
             cap = QPCap(max_send_wr=8, max_recv_wr=8, max_send_sge=1, max_recv_sge=1)
-            self.qp = QP(self.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=self.node.cq, rcq=self.node.cq,
-                                                  cap=cap))
+            self.qp = QP(
+                self.node.pd,
+                QPInitAttr(qp_type=QPT.IBV_QPT_RC, scq=self.node.cq, rcq=self.node.cq, cap=cap),
+            )
         attr = attributes(self.node, peer, GHOST, mtu=3, access=access, peer_psn=PSN)
         if state != QPS.IBV_QPS_RESET:
             self.qp.to_init(attr)
@@ -104,18 +148,35 @@ class Target:
 
     def write(self, n=0, data=b'data', va=None, rkey=None, length=None, op=WRITE_ONLY, **options):
         """An RDMA WRITE of one packet."""
-        self.request(op, n, reth(self.mr.buf if va is None else va, self.mr.rkey if rkey is None else rkey,
-                                 len(data) if length is None else length) + data, **options)
+        self.request(
+            op,
+            n,
+            reth(
+                self.mr.buf if va is None else va,
+                self.mr.rkey if rkey is None else rkey,
+                len(data) if length is None else length,
+            )
+            + data,
+            **options,
+        )
 
     def read(self, n=0, va=None, rkey=None, length=64, **options):
         """An RDMA READ request."""
-        self.request(READ, n, reth(self.mr.buf if va is None else va,
-                                   self.mr.rkey if rkey is None else rkey, length), **options)
+        self.request(
+            READ,
+            n,
+            reth(self.mr.buf if va is None else va, self.mr.rkey if rkey is None else rkey, length),
+            **options,
+        )
 
     def atomic(self, n=0, va=None, rkey=None, **options):
         """A fetch-and-add of 1."""
-        self.request(FETCH_ADD, n, atomiceth(self.mr.buf if va is None else va,
-                                             self.mr.rkey if rkey is None else rkey, 1), **options)
+        self.request(
+            FETCH_ADD,
+            n,
+            atomiceth(self.mr.buf if va is None else va, self.mr.rkey if rkey is None else rkey, 1),
+            **options,
+        )
 
     def state(self):
         """The state of the queue pair."""
@@ -124,7 +185,7 @@ class Target:
     def acked(self, n=0):
         """The next answer acknowledges the n-th request."""
         opcode, at, rest = link.answer(GHOST)
-        expect_eq((opcode, at, rest[0] & 0xe0), (self.base | ACK, psn(n), 0), 'ACK')
+        expect_eq((opcode, at, rest[0] & 0xE0), (self.base | ACK, psn(n), 0), 'ACK')
 
     def refused(self, syndrome, n=0, fatal=True):
         """The next answer is that NAK, once; afterwards the queue pair is in error."""
@@ -165,8 +226,12 @@ class Datagrams:
         self.mr = self.node.mr(4096)
         self.srq = SRQ(self.node.pd, SrqInitAttr(SrqAttr(max_wr=8))) if shared else None
         cap = QPCap(max_send_wr=1, max_recv_wr=8, max_send_sge=1, max_recv_sge=1)
-        self.qp = QP(self.node.pd, QPInitAttr(qp_type=QPT.IBV_QPT_UD, scq=self.node.cq, rcq=self.node.cq, cap=cap,
-                                              srq=self.srq))
+        self.qp = QP(
+            self.node.pd,
+            QPInitAttr(
+                qp_type=QPT.IBV_QPT_UD, scq=self.node.cq, rcq=self.node.cq, cap=cap, srq=self.srq
+            ),
+        )
         attr = QPAttr(port_num=1)
         attr.qkey = QKEY
         self.qp.to_rts(attr)
@@ -185,11 +250,14 @@ class Datagrams:
 
     def got(self, data, status=WCS.IBV_WC_SUCCESS):
         """Exactly one receive has completed."""
-        wc, = verbs.poll(self.node.cq)
+        (wc,) = verbs.poll(self.node.cq)
         expect_eq(status_name(wc.status), status.name, 'status')
         if status == WCS.IBV_WC_SUCCESS:
-            expect_eq((wc.byte_len, wc.src_qp, get(self.mr, len(data), GRH)), (GRH + len(data), GHOST, data),
-                      'receive')
+            expect_eq(
+                (wc.byte_len, wc.src_qp, get(self.mr, len(data), GRH)),
+                (GRH + len(data), GHOST, data),
+                'receive',
+            )
         verbs.nothing(self.node.cq)
 
     def alive(self):
@@ -211,7 +279,9 @@ class Busy:
         self.guarded = Guarded(1)
         self.target = Target(xrc)
         self.node = self.target.node
-        self.mr = MR(self.node.pd, self.guarded.size, ALL | ACC.IBV_ACCESS_ON_DEMAND, self.guarded.address)
+        self.mr = MR(
+            self.node.pd, self.guarded.size, ALL | ACC.IBV_ACCESS_ON_DEMAND, self.guarded.address
+        )
 
     def occupy(self):
         """The first request of the ghost has the responder wait."""
@@ -228,12 +298,14 @@ class Busy:
 
 
 class BusyDatagrams(Datagrams):
-    """A UD queue pair that waits for the memory of its receive, which nobody provides, for seconds."""
+    """A UD queue pair that waits, for seconds, for memory of its receive that nobody provides."""
 
     def __init__(self):
         super().__init__()
         self.guarded = Guarded(2)
-        self.slow = MR(self.node.pd, self.guarded.size, ALL | ACC.IBV_ACCESS_ON_DEMAND, self.guarded.address)
+        self.slow = MR(
+            self.node.pd, self.guarded.size, ALL | ACC.IBV_ACCESS_ON_DEMAND, self.guarded.address
+        )
         self.qp.post_recv(recv_wr([sge(self.slow, self.guarded.size)]))
 
     def occupy(self):
@@ -246,7 +318,11 @@ class BusyDatagrams(Datagrams):
 
     def flood(self, count, qpn=None):
         """As many datagrams, the largest there are, for a queue pair."""
-        packet = bth(UD | SEND_ONLY, qpn or self.qp.qp_num, PSN, ack=False) + deth(QKEY, GHOST) + bytes(LARGE)
+        packet = (
+            bth(UD | SEND_ONLY, qpn or self.qp.qp_num, PSN, ack=False)
+            + deth(QKEY, GHOST)
+            + bytes(LARGE)
+        )
         with Counted(count, 'rcvd_pkts'):
             link.repeat(packet, count)
 
@@ -266,19 +342,24 @@ class Counted:
 
     def __exit__(self, kind, _value, _trace):
         if kind is None:
-            ktap.wait_for(f'{"+".join(self.names)} +{self.count}', 10,
-                          lambda: self.value() - self.before >= self.count)
+            ktap.wait_for(
+                f'{"+".join(self.names)} +{self.count}',
+                10,
+                lambda: self.value() - self.before >= self.count,
+            )
             expect_eq(self.value() - self.before, self.count, '+'.join(self.names))
 
 
 def in_time(fn):
-    """A case that counts only if those who wait for memory wait until it is over, which fn returns: on a
-    slow machine it may take some attempts."""
+    """A case that counts only if those who wait for memory wait until it is over, which fn returns:
+    on a slow machine it may take some attempts."""
+
     def attempts():
         for _ in range(5):
             if fn():
                 return
         raise AssertionError('nobody waited long enough')
+
     ktap.add(fn.__name__, attempts, debug=False)
     return fn
 
@@ -293,7 +374,12 @@ def both(fn):
 @both
 def truncated(xrc):
     t = Target(xrc)
-    whole = wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN) + t.headers() + reth(t.mr.buf, t.mr.rkey, 64) + b'x' * 64
+    whole = (
+        wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN)
+        + t.headers()
+        + reth(t.mr.buf, t.mr.rkey, 64)
+        + b'x' * 64
+    )
     headers = 12 + len(t.headers()) + 16
     # No ICRC, or four bytes of something else in its place.
     with Counted(4, 'rcvd_malformed'), Counted(61, 'rcvd_icrc_err'):
@@ -315,7 +401,9 @@ def wrong_icrc(xrc):
     def flip(bit):
         def spoil(packet):
             packet[28 + bit // 8] ^= 1 << bit % 8
+
         return spoil
+
     # Any bit but those of the BTH's reserved byte, which is masked.
     size = 8 * (12 + len(t.headers()) + 16 + 4 + 4)
     bits = random.Random(1).sample([b for b in range(size) if b // 8 != 4], 100)
@@ -339,7 +427,7 @@ def wrong_version(xrc):
 @both
 def wrong_pkey(xrc):
     t = Target(xrc)
-    keys = (0, 1, 0x8000, 0x8001, 0xfffe, 0x7ffe)
+    keys = (0, 1, 0x8000, 0x8001, 0xFFFE, 0x7FFE)
     with Counted(len(keys), 'rcvd_bad_pkey'):
         for pkey in keys:
             t.write(pkey=pkey)
@@ -359,19 +447,28 @@ def wrong_pad(xrc):
 
 @both
 def too_long(xrc):
-    """What is longer than any packet is refused at once; what may be one of another MTU is answered."""
+    """What is longer than any packet is refused at once; what may be one of another MTU is
+    answered."""
     t = Target(xrc)
     headers = 8 + 12 + len(t.headers()) + 16 + 4
     longest = 4096 + 8 + 12 + 4 + 16 + 4 + 4 - headers
     with Counted(3, 'rcvd_malformed'):
         for length in (60000, 8192, longest + 4):
-            link.raw_in_fragments(wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN) + t.headers() +
-                                  reth(t.mr.buf, t.mr.rkey, length) + bytes(length))
+            link.raw_in_fragments(
+                wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN)
+                + t.headers()
+                + reth(t.mr.buf, t.mr.rkey, length)
+                + bytes(length)
+            )
     t.alive()
     t.close()
     t = Target(xrc)
-    link.raw_in_fragments(wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN) + t.headers() +
-                          reth(t.mr.buf, t.mr.rkey, longest) + bytes(longest))
+    link.raw_in_fragments(
+        wire.bth(t.base | WRITE_ONLY, t.qp.qp_num, PSN)
+        + t.headers()
+        + reth(t.mr.buf, t.mr.rkey, longest)
+        + bytes(longest)
+    )
     t.refused(NAK_INVALID)
     t.close()
 
@@ -390,7 +487,7 @@ def wrong_source(xrc):
 def every_opcode(xrc):
     """Whatever is no request of this transport is dropped."""
     t = Target(xrc)
-    requests = {t.base | op for op in (*range(0x0d), 0x13, FETCH_ADD, 0x16, 0x17, 0x1c, 0x1d)}
+    requests = {t.base | op for op in (*range(0x0D), 0x13, FETCH_ADD, 0x16, 0x17, 0x1C, 0x1D)}
     for opcode in range(256):
         if opcode not in requests:
             link.send(opcode, t.qp.qp_num, PSN, bytes(64))
@@ -405,7 +502,7 @@ def unknown_qp():
         for opcode in range(256):
             link.send(opcode, NOBODY, PSN, bytes(64))
     with Counted(3, 'rcvd_unknown_qp'):
-        for qpn in (0, 2, 0xffffff):
+        for qpn in (0, 2, 0xFFFFFF):
             link.send(SEND_ONLY, qpn, PSN)
 
 
@@ -447,10 +544,17 @@ def wrong_order(xrc):
 @both
 def wrong_length(xrc):
     """RETH and payload that disagree; first packets that are not full."""
-    for op, data, length in ((WRITE_ONLY, 8, 4), (WRITE_ONLY, 4, 8), (WRITE_ONLY, 0, 4), (WRITE_ONLY, 4, 0),
-                             (WRITE_ONLY, MTU + 4, MTU + 4), (WRITE_ONLY, 4, 0xffffffff),
-                             (WRITE_FIRST, MTU - 4, 2 * MTU), (WRITE_FIRST, MTU, 4),
-                             (WRITE_FIRST, MTU, 0x80000004)):
+    for op, data, length in (
+        (WRITE_ONLY, 8, 4),
+        (WRITE_ONLY, 4, 8),
+        (WRITE_ONLY, 0, 4),
+        (WRITE_ONLY, 4, 0),
+        (WRITE_ONLY, MTU + 4, MTU + 4),
+        (WRITE_ONLY, 4, 0xFFFFFFFF),
+        (WRITE_FIRST, MTU - 4, 2 * MTU),
+        (WRITE_FIRST, MTU, 4),
+        (WRITE_FIRST, MTU, 0x80000004),
+    ):
         t = Target(xrc)
         t.write(0, b'x' * data, op=op, length=length)
         try:
@@ -511,7 +615,7 @@ def out_of_range(xrc):
     denied(xrc, offset=-8)
     denied(xrc, offset=4096)
     denied(xrc, offset=4096 - 2, ops=('write', 'read'))
-    denied(xrc, va=lambda _: 0xfffffffffffffff8)
+    denied(xrc, va=lambda _: 0xFFFFFFFFFFFFFFF8)
     denied(xrc, NAK_INVALID, offset=4, ops=('atomic',))
 
 
@@ -591,11 +695,11 @@ def not_ready(xrc):
     with Counted(1, 'send_rnr_err'):
         t.request(SEND_ONLY, 0, b'send')
         opcode, at, rest = link.answer(GHOST)
-        expect_eq((opcode, at, rest[0] & 0xe0), (t.base | ACK, psn(0), 0x20), 'RNR NAK')
+        expect_eq((opcode, at, rest[0] & 0xE0), (t.base | ACK, psn(0), 0x20), 'RNR NAK')
     (t.srq if xrc else t.qp).post_recv(recv_wr([sge(t.mr)]))
     t.request(SEND_ONLY, 0, b'send')
     t.acked()
-    wc, = verbs.ok(verbs.poll(t.node.cq))
+    (wc,) = verbs.ok(verbs.poll(t.node.cq))
     expect_eq((wc.byte_len, get(t.mr, 4)), (4, b'send'), 'receive')
     t.close()
 
@@ -603,7 +707,7 @@ def not_ready(xrc):
 @case
 def srq_of_nobody():
     number = Target(True).srqn
-    for srqn in (0, number + 1000, 0xffffff):
+    for srqn in (0, number + 1000, 0xFFFFFF):
         t = Target(True)
         with Counted(1, 'xrc_srq_err'):
             t.request(SEND_ONLY, rest=b'send', srqn=srqn)
@@ -654,7 +758,7 @@ def srq_goes_within_a_message():
     t.srq.close()
     t.request(SEND_LAST, 1, b'y' * 4)
     opcode, at, rest = link.answer(GHOST)
-    expect_eq((opcode, at, rest[0] & 0xe0), (XRC | ACK, psn(1), NAK_PSN & 0xe0), 'NAK')
+    expect_eq((opcode, at, rest[0] & 0xE0), (XRC | ACK, psn(1), NAK_PSN & 0xE0), 'NAK')
     ktap.wait_for('error state', 10, lambda: t.state() == QPS.IBV_QPS_ERR)
     verbs.nothing(t.node.cq)
     expect_eq(get(t.mr, 4, MTU), bytes(4), 'memory')
@@ -665,7 +769,7 @@ def srq_goes_within_a_message():
 def datagram_with_wrong_key():
     d = Datagrams()
     d.post()
-    keys = (0, QKEY ^ 1, QKEY | 1 << 31, 0x80010000, 0xffffffff)
+    keys = (0, QKEY ^ 1, QKEY | 1 << 31, 0x80010000, 0xFFFFFFFF)
     with Counted(len(keys), 'rcvd_bad_qkey'):
         for key in keys:
             d.send(qkey=key)
@@ -714,8 +818,11 @@ def datagram_beyond_mtu():
     with Counted(3, 'rcvd_malformed'):
         for length in (MTU + 1, MTU + 4, 1400):
             # The pad is none of its bytes.
-            link.raw(bth(UD | SEND_ONLY, d.qp.qp_num, PSN, ack=False, pad=-length % 4) + deth(QKEY, GHOST) +
-                     b'x' * (length + -length % 4))
+            link.raw(
+                bth(UD | SEND_ONLY, d.qp.qp_num, PSN, ack=False, pad=-length % 4)
+                + deth(QKEY, GHOST)
+                + b'x' * (length + -length % 4)
+            )
     d.alive()
     d.post()
     d.send(b'y' * MTU)
@@ -725,7 +832,7 @@ def datagram_beyond_mtu():
 
 @case
 def datagram_beyond_receive():
-    """Dropped without a word (IBTA C9-92), and the receive is for the next; that of QP 1 as well."""
+    """Dropped silently (IBTA C9-92), and the receive is for the next; that of QP 1 as well."""
     d = Datagrams()
     for room, length in ((GRH + 60, 64), (GRH, 4), (GRH - 4, 0), (4, 64)):
         d.post(room)
@@ -753,7 +860,8 @@ def datagram_beyond_receive():
 
 @case
 def datagram_beyond_shared_receive():
-    """Its receive goes back to the user with an error, since others may need it; the queue pair goes on."""
+    """Its receive goes back to the user with an error, since others may need it; the queue pair
+    goes on."""
     d = Datagrams(shared=True)
     d.post(GRH + 100)
     with Counted(1, 'rcvd_dropped'):
@@ -769,12 +877,15 @@ def datagram_beyond_shared_receive():
 def datagram_with_bad_receive_key():
     """A fault of the receiver's own: its queue pair ends, and the completion says why."""
     d = Datagrams()
-    d.qp.post_recv(recv_wr([verbs.SGE(d.mr.buf, 4096, d.mr.lkey ^ 0xff)]))
+    d.qp.post_recv(recv_wr([verbs.SGE(d.mr.buf, 4096, d.mr.lkey ^ 0xFF)]))
     d.post()
     d.send()
     first, second = verbs.poll(d.node.cq, 2)
-    expect_eq([status_name(w.status) for w in (first, second)],
-              [WCS.IBV_WC_LOC_PROT_ERR.name, WCS.IBV_WC_WR_FLUSH_ERR.name], 'statuses')
+    expect_eq(
+        [status_name(w.status) for w in (first, second)],
+        [WCS.IBV_WC_LOC_PROT_ERR.name, WCS.IBV_WC_WR_FLUSH_ERR.name],
+        'statuses',
+    )
     expect_eq(d.qp.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_ERR, 'state')
     expect_eq(d.node.events(), [], 'events')
     d.close()
@@ -793,8 +904,8 @@ def datagram_without_receive():
 
 @both
 def others_take_no_room(xrc):
-    """Packets with wrong addresses do not wait until somebody looks at them: they are dropped at once,
-    though the receive side is busy."""
+    """Packets with wrong addresses do not wait until somebody looks at them: they are dropped at
+    once, though the receive side is busy."""
     t = Busy(xrc)
     t.occupy()
     with Counted(3, 'rcvd_unknown_qp'), Counted(0, 'rcvd_pkts'):
@@ -805,7 +916,8 @@ def others_take_no_room(xrc):
 
 
 def jumbo(mtu):
-    """The largest packets that there are pass the link, for which the kernel takes 8 KiB each and more."""
+    """The largest packets that there are pass the link, for which the kernel takes 8 KiB each and
+    more."""
     for n in (1, 2):
         net.sh(f'ip link set e{n} mtu {mtu}', host=f'h{n}')
 
@@ -834,8 +946,8 @@ def backlog_bytes():
 
 @in_time
 def backlog_share():
-    """A process whose queue pairs are flooded, all busy, leaves room to another: it gets no more than
-    half of what waiting packets may take, a sixty-fourth of the memory."""
+    """A process whose queue pairs are flooded, all busy, leaves room to another: it gets no more
+    than half of what waiting packets may take, a sixty-fourth of the memory."""
     jumbo(9000)
     limit = max(os.sysconf('SC_PHYS_PAGES') * 4096 // 64, 16 << 20)
     queues = limit // (8 << 20) + 1
@@ -873,7 +985,10 @@ def backlog_share():
     jumbo(1500)
     if was_busy:
         expect_eq(dropped, 0, 'packets of the other that were dropped')
-        expect(accepted <= limit // 2 + queues * (TRUESIZE + 1024), f'{accepted} bytes accepted, limit {limit}')
+        expect(
+            accepted <= limit // 2 + queues * (TRUESIZE + 1024),
+            f'{accepted} bytes accepted, limit {limit}',
+        )
     return was_busy
 
 
@@ -901,11 +1016,12 @@ HOPS, FRAGMENT, DESTINATION = 0, 44, 60
 
 
 def padded(extra=0):
-    """An extension header that says nothing, in front of UDP; with an option of `extra` bytes that may be skipped."""
+    """An extension header that says nothing, in front of UDP; with an option of `extra` bytes that
+    may be skipped."""
     if not extra:
         return bytes((17, 0, 1, 4)) + bytes(4)
     size = 4 + extra
-    return bytes((17, size // 8 - 1, 0x1e, extra)) + bytes(extra)
+    return bytes((17, size // 8 - 1, 0x1E, extra)) + bytes(extra)
 
 
 @case
@@ -917,8 +1033,12 @@ def extension_headers():
     d.got(b'over six')
     verbs.put(d.mr, bytes(4096))
     d.post()
-    headers = ((HOPS, padded()), (DESTINATION, padded()), (FRAGMENT, bytes((17, 0, 0, 0, 0, 0, 0, 1))),
-               (DESTINATION, padded(252)))
+    headers = (
+        (HOPS, padded()),
+        (DESTINATION, padded()),
+        (FRAGMENT, bytes((17, 0, 0, 0, 0, 0, 0, 1))),
+        (DESTINATION, padded(252)),
+    )
     with Counted(2 * len(headers), 'rcvd_malformed'):
         for first, extension in headers:
             link.raw6(d.packet(), first, extension)
@@ -933,7 +1053,8 @@ OFFERED = 128
 
 @case
 def reads_outstanding():
-    """As many READs and atomics wait for an answer as the device says, however many the peer offers."""
+    """As many READs and atomics wait for an answer as the device says, however many the peer
+    offers."""
     most = node.attr.max_qp_init_rd_atom
     cap = QPCap(max_send_wr=512, max_recv_wr=1, max_send_sge=1, max_recv_sge=1)
 
@@ -943,6 +1064,7 @@ def reads_outstanding():
         attr.max_rd_atomic = outstanding
         qp.to_rts(attr)
         return qp
+
     ktap.expect_errno(errno.EINVAL, 'too many', reader, OFFERED + 1)
     qp, mr = reader(OFFERED), node.mr(64)
     link.answers(NOBODY)
@@ -956,6 +1078,7 @@ def reads_outstanding():
         # Nobody answers: they may come again.
         requests.update({at: op for op, at, _ in link.answers(NOBODY)})
         return len(requests) >= most
+
     ktap.wait_for(f'{most} requests', 10, sent)
     sent()
     expect_eq(list(requests.values()), [RC | READ] * most, 'requests')
@@ -973,10 +1096,12 @@ def answers_to_nobody():
         else:
             t = Target()
             qp, base, cq = t.qp, RC, t.node.cq
-        for syndrome in (0x00, 0x1f, 0x21, NAK_PSN, NAK_INVALID, NAK_ACCESS, 0x63, 0x7f):
-            for at in (0, 1, 0x7fffff, 0xffffff):
+        for syndrome in (0x00, 0x1F, 0x21, NAK_PSN, NAK_INVALID, NAK_ACCESS, 0x63, 0x7F):
+            for at in (0, 1, 0x7FFFFF, 0xFFFFFF):
                 link.send(base | ACK, qp.qp_num, at, bytes([syndrome, 0, 0, 0]))
-                link.send(base | READ_RESPONSE_ONLY, qp.qp_num, at, bytes([syndrome, 0, 0, 0]) + b'data')
+                link.send(
+                    base | READ_RESPONSE_ONLY, qp.qp_num, at, bytes([syndrome, 0, 0, 0]) + b'data'
+                )
                 link.send(base | ATOMIC_ACK, qp.qp_num, at, bytes([syndrome, 0, 0, 0]) + bytes(8))
         marker()
         expect_eq(qp.query(MASK.IBV_QP_STATE)[0].qp_state, QPS.IBV_QPS_RTS, 'state')
@@ -986,15 +1111,22 @@ def answers_to_nobody():
 
 @case
 def answers_meanwhile():
-    """Packets that wait are answered in portions: a sender without a window must not stand still for an answer
-    to all of them. These come while the first of them waits for memory."""
+    """Packets that wait are answered in portions: a sender without a window must not stand still
+    for an answer to all of them. These come while the first of them waits for memory."""
     count, most = 130, 64
     t = Target()
     memory = guard.Guarded(2)
     mr = MR(t.node.pd, 2 * guard.PAGE, ALL | int(ACC.IBV_ACCESS_ON_DEMAND), address=memory.address)
-    link.send_all([link.packet(bth(RC | WRITE_ONLY, t.qp.qp_num, psn(n)) +
-                               reth(memory.address + (guard.PAGE if n else 0), mr.rkey, 4) + b'data')
-                   for n in range(count)])
+    link.send_all(
+        [
+            link.packet(
+                bth(RC | WRITE_ONLY, t.qp.qp_num, psn(n))
+                + reth(memory.address + (guard.PAGE if n else 0), mr.rkey, 4)
+                + b'data'
+            )
+            for n in range(count)
+        ]
+    )
     expect_eq(link.answers(GHOST), [], 'answers before there is memory')
     memory.give()
     got = []
@@ -1002,9 +1134,13 @@ def answers_meanwhile():
     def is_answered():
         got.extend(link.answers(GHOST))
         return got and got[-1][1] == psn(count - 1)
+
     ktap.wait_for('the last answer', 20, is_answered)
-    expect(all(opcode == RC | ACK and rest[0] & 0xe0 == 0 for opcode, _, rest in got), f'only ACKs: {got}')
-    ends = [-1] + [at - PSN & 0xffffff for _, at, _ in got]
+    expect(
+        all(opcode == RC | ACK and rest[0] & 0xE0 == 0 for opcode, _, rest in got),
+        f'only ACKs: {got}',
+    )
+    ends = [-1] + [at - PSN & 0xFFFFFF for _, at, _ in got]
     expect(max(b - a for a, b in zip(ends, ends[1:])) <= most, f'the answers are for {ends[1:]}')
     mr.close()
     t.close()

@@ -19,6 +19,7 @@ import random
 import sys
 import tempfile
 import time
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -36,24 +37,39 @@ DOMAINS = 3
 SLOTS = 6
 # Steps that a run and its repetition are compared by.
 COMPARED = 150
-# One step in so many takes a device away, in the mean; the first time is within the steps that are compared.
+# One step in so many takes a device away, in the mean; the first time is within the steps that are
+# compared.
 REMOVAL = 500
 # Bytes that the kernel may have for the processes in the end, beyond those after the short run.
 KEPT = 64 << 10
 # What a command may say when others have been at its objects.
-KNOWN = {errno.EBUSY, errno.EINVAL, errno.EAGAIN, errno.EIO, errno.ENODEV, errno.ENOMEM, errno.ENOENT, errno.EBADF,
-         errno.EPERM, errno.EOPNOTSUPP, errno.EEXIST}
+KNOWN = {
+    errno.EBUSY,
+    errno.EINVAL,
+    errno.EAGAIN,
+    errno.EIO,
+    errno.ENODEV,
+    errno.ENOMEM,
+    errno.ENOENT,
+    errno.EBADF,
+    errno.EPERM,
+    errno.EOPNOTSUPP,
+    errno.EEXIST,
+}
 # Commands whose answer is a number that the kernel chose.
 NUMBERED = {'fd', 'srq', 'tgt', 'ini', 'rcv'}
 # enum xroce_xrcd_methods and xroce_rcv_qp_attrs
 REG, UNREG = 0x1001, 0x1002
 ATTR_XRCD, ATTR_HANDLE, ATTR_QPN = 0x1000, 0x1001, 0x1002
-BACK = {'x1': 'in_host h1 rdma link del x1 && add_link h1 x1 e1 && wait_gid x1 10.7.0.1',
-        'x2': 'in_host h2 rdma link del x2 && add_link h2 x2 e2 && wait_gid x2 10.7.0.2'}
+BACK = {
+    'x1': 'in_host h1 rdma link del x1 && add_link h1 x1 e1 && wait_gid x1 10.7.0.1',
+    'x2': 'in_host h2 rdma link del x2 && add_link h2 x2 e2 && wait_gid x2 10.7.0.2',
+}
 
 
 class Chosen(int):
     """A number that the kernel chose, which is another one the next time; nth of the run."""
+
     nth = 0
 
 
@@ -240,14 +256,30 @@ class Actor:
 
     def do_raw_reg(self, rng):
         if self.raw_domains:
-            self.try_('ioctl', 0, REG, f'{ATTR_XRCD}:0:{rng.choice(self.raw_domains)}', f'{ATTR_HANDLE}:0:0',
-                      f'{ATTR_QPN}:4:{self.number(rng)}')
+            self.try_(
+                'ioctl',
+                0,
+                REG,
+                f'{ATTR_XRCD}:0:{rng.choice(self.raw_domains)}',
+                f'{ATTR_HANDLE}:0:0',
+                f'{ATTR_QPN}:4:{self.number(rng)}',
+            )
 
     def do_raw_destroy(self, rng):
         """Whatever has some handle, if it is of the kind: the library's objects, too."""
         handle = rng.randrange(24)
-        how = rng.choice((raw.DESTROY_QP, raw.DESTROY_QP, raw.DESTROY_SRQ, raw.CLOSE_XRCD, raw.CLOSE_XRCD,
-                          raw.DEREG_MR, UNREG, UNREG))
+        how = rng.choice(
+            (
+                raw.DESTROY_QP,
+                raw.DESTROY_QP,
+                raw.DESTROY_SRQ,
+                raw.CLOSE_XRCD,
+                raw.CLOSE_XRCD,
+                raw.DEREG_MR,
+                UNREG,
+                UNREG,
+            )
+        )
         if how == UNREG:
             self.try_('ioctl', 0, UNREG, f'{ATTR_HANDLE}:0:{handle}')
         elif how in (raw.DESTROY_QP, raw.DESTROY_SRQ):
@@ -265,7 +297,11 @@ class Actor:
             for _ in range(rng.randrange(1, 5)):
                 srqn = rng.choice(self.chaos.srqns[-12:] + [rng.randrange(1 << 24)])
                 op = rng.choice(sorted(OPS))
-                rdma = () if op.startswith('send') else (rng.randrange(1 << 31), rng.randrange(1 << 40))
+                rdma = (
+                    ()
+                    if op.startswith('send')
+                    else (rng.randrange(1 << 31), rng.randrange(1 << 40))
+                )
                 self.try_('send', slot, OPS[op], srqn, rng.choice((0, 8, 64, 3000)), 1, *rdma)
 
     def do_poll(self, _rng):
@@ -291,19 +327,46 @@ class Actor:
         """Killed, at rest or with a command under way."""
         if rng.randrange(2):
             idle = ('fd', '/dev/null', 0)
-            words = rng.choice((('unxrcd', 0) if 0 in self.domains else idle,
-                                ('tgt', 90, 0, 0) if 0 in self.domains else idle,
-                                ('close', 0), ('poll', 0, 1, 5)))
+            words = rng.choice(
+                (
+                    ('unxrcd', 0) if 0 in self.domains else idle,
+                    ('tgt', 90, 0, 0) if 0 in self.domains else idle,
+                    ('close', 0),
+                    ('poll', 0, 1, 5),
+                )
+            )
             self.chaos.told(self.n, words)
             self.p.start(*words)
         self.p.kill()
         self.dead = True
 
 
-CHANCES = {'domain': 10, 'undomain': 3, 'srq': 10, 'unsrq': 3, 'post': 10, 'target': 10, 'view': 8, 'untarget': 4,
-           'connect': 18, 'send': 24, 'poll': 10, 'uninitiator': 3, 'state': 3, 'exit': 1, 'kill': 2,
-           'rcv': 5, 'reg': 4, 'unreg': 3, 'rcvstate': 2, 'close': 1,
-           'raw_domain': 3, 'raw_target': 3, 'raw_reg': 2, 'raw_destroy': 2}
+CHANCES = {
+    'domain': 10,
+    'undomain': 3,
+    'srq': 10,
+    'unsrq': 3,
+    'post': 10,
+    'target': 10,
+    'view': 8,
+    'untarget': 4,
+    'connect': 18,
+    'send': 24,
+    'poll': 10,
+    'uninitiator': 3,
+    'state': 3,
+    'exit': 1,
+    'kill': 2,
+    'rcv': 5,
+    'reg': 4,
+    'unreg': 3,
+    'rcvstate': 2,
+    'close': 1,
+    'raw_domain': 3,
+    'raw_target': 3,
+    'raw_reg': 2,
+    'raw_destroy': 2,
+}
 NAMES, WEIGHTS = list(CHANCES), list(CHANCES.values())
 
 
@@ -313,7 +376,9 @@ class Chaos:
     def __init__(self, seed, group):
         self.rng = random.Random(seed)
         self.group = group
-        self.steps = self.commands = self.refused = self.completions = self.events = self.lives = self.removals = 0
+        self.steps = (
+            self.commands
+        ) = self.refused = self.completions = self.events = self.lives = self.removals = 0
         self.numbers = 0
         # The step that takes a device away.
         self.next_removal = self.rng.randrange(COMPARED // 3, 2 * COMPARED // 3)
@@ -339,7 +404,10 @@ class Chaos:
         if words[0] in ('raw', 'ioctl'):
             # The kernel's numbers are within bytes.
             words = words[:3] if words[0] == 'raw' else words[:2]
-        text = [f'#{w.nth}' if isinstance(w, Chosen) else str(w).replace(self.dir.name, '') for w in words]
+        text = [
+            f'#{w.nth}' if isinstance(w, Chosen) else str(w).replace(self.dir.name, '')
+            for w in words
+        ]
         self.digest.update(f'{who} {" ".join(text)}\n'.encode())
 
     def new(self):
@@ -368,12 +436,15 @@ class Chaos:
 
     def run(self, steps=None, seconds=0):
         """So many steps, or so long; longer where a slow machine has not got to anything yet."""
+
         def more():
             if steps:
                 return self.steps < steps
             passed = time.monotonic() - start
-            return passed < seconds or (passed < 10 * seconds and
-                                        not (self.completions and self.events and self.removals))
+            return passed < seconds or (
+                passed < 10 * seconds and not (self.completions and self.events and self.removals)
+            )
+
         start = time.monotonic()
         try:
             self.actors = [self.new() for _ in range(PROCESSES)]
@@ -382,17 +453,23 @@ class Chaos:
         finally:
             for actor in self.actors:
                 actor.p.kill()
-        ktap.note(f'{self.steps} steps in {time.monotonic() - start:.0f} s, {self.removals} removals, {self.lives} '
-                  f'processes, {self.commands} commands ({self.refused} refused), {self.completions} completions, '
-                  f'{self.events} events')
+        ktap.note(
+            f'{self.steps} steps in {time.monotonic() - start:.0f} s, {self.removals} removals, '
+            f'{self.lives} processes, {self.commands} commands ({self.refused} refused), '
+            f'{self.completions} completions, {self.events} events'
+        )
         self.dir.cleanup()
 
 
 def healthy():
     """The devices are as new."""
     with Stage() as stage:
-        a, b, client = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True), stage.puppet('x2')
-        srqn, = a('srq', 0, 0, 0, 0, 16)
+        a, b, client = (
+            stage.puppet('x1', domain=True),
+            stage.puppet('x1', domain=True),
+            stage.puppet('x2'),
+        )
+        (srqn,) = a('srq', 0, 0, 0, 0, 16)
         connect(client, 0, b, 0)
         b.kill()
         message(client, 0, a, 0, srqn)
@@ -416,7 +493,10 @@ def chaos(options):
         nothing_left(before)
         expect_eq(targets(), [], 'targets')
         kept = group.falls_to(charged + KEPT, 30) - charged
-        ktap.note(f'kernel memory for the processes: {charged >> 10} KiB after the short run, {kept >> 10:+} KiB now')
+        ktap.note(
+            f'kernel memory for the processes: {charged >> 10} KiB after the short run, '
+            f'{kept >> 10:+} KiB now'
+        )
         expect(kept <= KEPT, f'{kept >> 10} KiB that processes had are not given back')
         if memory is not None:
             grown = kmem.settled() - memory
@@ -435,15 +515,23 @@ def unload():
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--seed', type=int, default=int(os.environ.get('SEED') or random.randrange(1 << 31)))
-    parser.add_argument('--seconds', type=int, default=300 if ktap.LONG else 30 if ktap.DEBUG else 12)
+    parser.add_argument(
+        '--seed', type=int, default=int(os.environ.get('SEED') or random.randrange(1 << 31))
+    )
+    parser.add_argument(
+        '--seconds', type=int, default=300 if ktap.LONG else 30 if ktap.DEBUG else 12
+    )
     parser.add_argument('--steps', type=int)
     options, rest = parser.parse_known_args()
     sys.argv[1:] = rest
 
     def setup():
-        ktap.note(f'seed {options.seed} (chaos.py --seed {options.seed}, or SEED={options.seed}, repeats it)')
+        ktap.note(
+            f'seed {options.seed} (chaos.py --seed {options.seed}, or SEED={options.seed}, '
+            'repeats it)'
+        )
         net.hosts_up()
+
     ktap.add('nothing_is_left', lambda: chaos(options))
     ktap.add('the_module_unloads', unload)
     ktap.main(setup)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -16,8 +17,21 @@ import net
 import puppet
 import raw
 from ktap import case, expect, expect_eq
-from puppet import (DEVICE_FATAL, EAGAIN, EBADF, EBUSY, EFAULT, EINVAL, EIO, ENOENT, INIT, Stage, connect, message,
-                    targets)
+from puppet import (
+    DEVICE_FATAL,
+    EAGAIN,
+    EBADF,
+    EBUSY,
+    EFAULT,
+    EINVAL,
+    EIO,
+    ENOENT,
+    INIT,
+    Stage,
+    connect,
+    message,
+    targets,
+)
 
 
 @case
@@ -25,14 +39,14 @@ def between_processes():
     """O_CREAT, O_EXCL and neither, when another process has it."""
     with Stage() as stage:
         a, b = stage.puppet('x1'), stage.puppet('x1')
-        fd, = b('fd', stage.path, os.O_RDONLY)
+        (fd,) = b('fd', stage.path, os.O_RDONLY)
         b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
         a.domain(stage.path, flags=os.O_CREAT | os.O_EXCL)
         b.refused(EINVAL, 'xrcd', 0, 0, fd, os.O_CREAT | os.O_EXCL)
         b.refused(EINVAL, 'xrcd', 0, 0, fd, os.O_EXCL)
         b('xrcd', 0, 0, fd, 0)
         # The one who made it may go: it is the other's as much.
-        qpn, = b('tgt', 0, 0, 0)
+        (qpn,) = b('tgt', 0, 0, 0)
         a.kill()
         expect_eq(targets(), [qpn], 'targets')
         b('xrcd', 1, 0, fd, 0)
@@ -50,7 +64,7 @@ def private():
         for slot in (0, 1):
             a('xrcd', slot, 0, -1, 0)
         b('xrcd', 0, 0, -1, os.O_CREAT)
-        qpn, = a('tgt', 0, 0, 0)
+        (qpn,) = a('tgt', 0, 0, 0)
         a.refused(EINVAL, 'view', 1, 0, 1, qpn)
         b.refused(EINVAL, 'view', 1, 0, 0, qpn)
         a('view', 1, 0, 0, qpn)
@@ -66,15 +80,15 @@ def unlinked():
     with Stage() as stage:
         a, b, c = (stage.puppet('x1') for _ in range(3))
         a.domain(stage.path)
-        qpn, = a('tgt', 0, 0, 0)
-        fd, = b('fd', stage.path, os.O_RDONLY)
+        (qpn,) = a('tgt', 0, 0, 0)
+        (fd,) = b('fd', stage.path, os.O_RDONLY)
         os.rename(stage.path, stage.path + '.old')
         c.domain(stage.path + '.old', flags=0)
         os.unlink(stage.path + '.old')
         # Another file under the name is another domain.
         with open(stage.path, 'w'):
             pass
-        other, = c('fd', stage.path, os.O_RDONLY)
+        (other,) = c('fd', stage.path, os.O_RDONLY)
         c.refused(EAGAIN, 'xrcd', 1, 0, other, 0)
         c('xrcd', 1, 0, other, os.O_CREAT)
         c.refused(EINVAL, 'view', 0, 0, 1, qpn)
@@ -97,7 +111,7 @@ def inodes_reused():
         for _ in range(2):
             paths = [f'{d}/{i}' for i in range(100)]
             for path in paths:
-                fd, = b('fd', path, os.O_RDONLY | os.O_CREAT)
+                (fd,) = b('fd', path, os.O_RDONLY | os.O_CREAT)
                 b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
                 b('unfd', fd)
                 os.unlink(path)
@@ -115,15 +129,15 @@ def descriptors():
             b.domain(path, slot=0, flags=0)
             a('unxrcd', 0)
             b('unxrcd', 0)
-        fd, = a('fd', stage.path, os.O_PATH)
+        (fd,) = a('fd', stage.path, os.O_PATH)
         a.refused(EBADF, 'xrcd', 0, 0, fd, os.O_CREAT)
         a.refused(EBADF, 'xrcd', 0, 0, 777, os.O_CREAT)
         # The same file, opened for writing or again.
         a.domain(stage.path)
-        fd, = b('fd', stage.path, os.O_WRONLY)
+        (fd,) = b('fd', stage.path, os.O_WRONLY)
         b('xrcd', 0, 0, fd, 0)
         b('unfd', fd)
-        qpn, = a('tgt', 0, 0, 0)
+        (qpn,) = a('tgt', 0, 0, 0)
         b('view', 0, 0, 0, qpn)
 
 
@@ -134,7 +148,7 @@ def contexts_of_a_process():
         a = stage.puppet('x1', domain=True)
         a.device(1, 'x1')
         a.domain(stage.path, slot=1, device=1, flags=0)
-        qpn, = a('tgt', 0, 0, 0)
+        (qpn,) = a('tgt', 0, 0, 0)
         a('view', 1, 1, 1, qpn)
         a('init', 1, 0)
         expect_eq(a.state(0), INIT, 'state at the other context')
@@ -154,12 +168,12 @@ def devices_on_an_inode():
     """Each device has its own domain for a file."""
     with Stage() as stage:
         a, b = stage.puppet('x1', domain=True), stage.puppet('x2')
-        fd, = b('fd', stage.path, os.O_RDONLY)
+        (fd,) = b('fd', stage.path, os.O_RDONLY)
         b.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
         b('xrcd', 0, 0, fd, os.O_CREAT | os.O_EXCL)
-        qpn, = a('tgt', 0, 0, 0)
+        (qpn,) = a('tgt', 0, 0, 0)
         b.refused(EINVAL, 'view', 0, 0, 0, qpn)
-        theirs, = b('tgt', 0, 0, 0)
+        (theirs,) = b('tgt', 0, 0, 0)
         a.refused(EINVAL, 'view', 1, 0, 0, theirs)
         a.kill()
         expect_eq(targets(), [theirs], 'targets')
@@ -170,7 +184,7 @@ def after_fork():
     """A child has the same file open: it may use the objects, and its end ends nothing."""
     with Stage() as stage:
         a, other = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
-        qpn, = a('tgt', 0, 0, 0)
+        (qpn,) = a('tgt', 0, 0, 0)
         a('fork')
         a('init', 0, 0)
         a('view', 1, 0, 0, qpn)
@@ -181,8 +195,8 @@ def after_fork():
         a('unqp', 0)
         expect_eq(targets(), [], 'targets')
         # The parent is killed: the objects are the child's for as long as it lives.
-        qpn, = a('tgt', 0, 0, 0)
-        child, = a('fork')
+        (qpn,) = a('tgt', 0, 0, 0)
+        (child,) = a('fork')
         a.process.kill()
         a.process.wait()
         expect_eq(targets(), [qpn], 'targets')
@@ -208,11 +222,22 @@ def user_namespaces():
         os.chmod(stage.path, 0o600)
 
         def of(uid):
-            return stage.puppet('x1', prefix=['setpriv', f'--reuid={uid}', f'--regid={uid}', '--clear-groups',
-                                              'unshare', '--user', '--map-root-user'])
+            return stage.puppet(
+                'x1',
+                prefix=[
+                    'setpriv',
+                    f'--reuid={uid}',
+                    f'--regid={uid}',
+                    '--clear-groups',
+                    'unshare',
+                    '--user',
+                    '--map-root-user',
+                ],
+            )
+
         owner, stranger, root = of(1001), of(1002), stage.puppet('x1')
         owner.domain(stage.path)
-        qpn, = owner('tgt', 0, 0, 0)
+        (qpn,) = owner('tgt', 0, 0, 0)
         stranger.refused(13, 'fd', stage.path, os.O_RDONLY)
         # Not by its number either.
         stranger('xrcd', 0, 0, -1, 0)
@@ -233,8 +258,12 @@ def user_namespaces():
 def close_while_busy():
     """EBUSY changes nothing; what others made does not keep one's own open."""
     with Stage() as stage:
-        a, b, client = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True), stage.puppet('x2')
-        srqn, = a('srq', 0, 0, 0, 0, 16)
+        a, b, client = (
+            stage.puppet('x1', domain=True),
+            stage.puppet('x1', domain=True),
+            stage.puppet('x2'),
+        )
+        (srqn,) = a('srq', 0, 0, 0, 0, 16)
         a.refused(EBUSY, 'unxrcd', 0)
         connect(client, 0, a, 0)
         a.refused(EBUSY, 'unxrcd', 0)
@@ -249,7 +278,7 @@ def close_while_busy():
         b.refused(EBUSY, 'unxrcd', 0)
         a.domain(stage.path, flags=0)
         a('view', 1, 0, 0, qpn)
-        srqn, = a('srq', 1, 0, 0, 0, 16)
+        (srqn,) = a('srq', 1, 0, 0, 0, 16)
         message(client, 1, a, 1, srqn)
         a.kill()
         b('unqp', 0)
@@ -258,11 +287,12 @@ def close_while_busy():
 
 @case
 def last_close_frees():
-    """More domains, one after the other, than a device may have: none is left over. A few on the debug kernel."""
+    """More domains, one after the other, than a device may have: none is left over. A few on the
+    debug kernel."""
     count = 300 if ktap.DEBUG and not ktap.LONG else 8400
     with Stage() as stage:
         a = stage.puppet('x1')
-        fd, = a('fd', stage.path, os.O_RDONLY)
+        (fd,) = a('fd', stage.path, os.O_RDONLY)
         a.start('churn', 0, fd, count)
         a.finish(seconds=120)
         a.start('churn', 0, -1, count)
@@ -274,7 +304,7 @@ def raw_order():
     """Closes and destroys in any order, with handles of the wrong kind."""
     with Stage() as stage:
         a = stage.puppet('x1')
-        fd, = a('fd', stage.path, os.O_RDONLY)
+        (fd,) = a('fd', stage.path, os.O_RDONLY)
         d1, d2 = raw.open_domain(a, fd), raw.open_domain(a, fd)
         expect(d1 != d2, 'a handle for each open')
         q1, qpn = raw.create(a, d1)
@@ -299,14 +329,18 @@ def raw_wrong_numbers():
     """Numbers of other domains and of other things open nothing."""
     with Stage() as stage:
         a = stage.puppet('x1', domain=True)
-        fd, = a('fd', stage.path, os.O_RDONLY)
+        (fd,) = a('fd', stage.path, os.O_RDONLY)
         here, there = raw.open_domain(a, fd), raw.open_domain(a, -1)
         _, qpn = raw.create(a, here)
-        ini, = a('ini', 5, 0)
-        for number in (qpn + 1 & 0xffffff, ini, 0, 1, 0xffffff, 0xffffffff):
-            ktap.expect_errno(EINVAL, f'view of {number}', raw.create, a, here, raw.TGT_OPEN, number)
+        (ini,) = a('ini', 5, 0)
+        for number in (qpn + 1 & 0xFFFFFF, ini, 0, 1, 0xFFFFFF, 0xFFFFFFFF):
+            ktap.expect_errno(
+                EINVAL, f'view of {number}', raw.create, a, here, raw.TGT_OPEN, number
+            )
             ktap.expect_errno(EINVAL, f'open of {number}', raw.core_open, a, here, number)
-        ktap.expect_errno(EINVAL, "view of another domain's", raw.create, a, there, raw.TGT_OPEN, qpn)
+        ktap.expect_errno(
+            EINVAL, "view of another domain's", raw.create, a, there, raw.TGT_OPEN, qpn
+        )
         ktap.expect_errno(EINVAL, "open of another domain's", raw.core_open, a, there, qpn)
         ktap.expect_errno(EINVAL, 'a target in no domain', raw.create, a, 0x1000)
         expect_eq(targets(), [qpn], 'targets')
@@ -316,9 +350,13 @@ def raw_wrong_numbers():
 def raw_core_handle():
     """ib_core's own OPEN_QP: a second handle of somebody's view keeps it."""
     with Stage() as stage:
-        a, b, c = stage.puppet('x1', domain=True), stage.puppet('x1'), stage.puppet('x1', domain=True)
-        qpn, = a('tgt', 0, 0, 0)
-        fd, = b('fd', stage.path, os.O_RDONLY)
+        a, b, c = (
+            stage.puppet('x1', domain=True),
+            stage.puppet('x1'),
+            stage.puppet('x1', domain=True),
+        )
+        (qpn,) = a('tgt', 0, 0, 0)
+        (fd,) = b('fd', stage.path, os.O_RDONLY)
         d = raw.open_domain(b, fd, 0)
         handle = raw.core_open(b, d, qpn)
         ktap.expect_errno(EBUSY, 'close', raw.close, b, d)
@@ -327,7 +365,7 @@ def raw_core_handle():
         raw.destroy(b, handle)
         expect_eq(targets(), [], 'targets')
         # Killed, it leaves the target to the domain.
-        qpn, = a('tgt', 0, 0, 0)
+        (qpn,) = a('tgt', 0, 0, 0)
         raw.core_open(b, d, qpn)
         a('unqp', 0)
         b.kill()
@@ -342,10 +380,10 @@ def raw_bad_response():
     """A command that cannot give its answer has not happened."""
     with Stage() as stage:
         a, b = stage.puppet('x1'), stage.puppet('x1')
-        fd, = a('fd', stage.path, os.O_RDONLY)
+        (fd,) = a('fd', stage.path, os.O_RDONLY)
         for _ in range(20):
             ktap.expect_errno(EFAULT, 'open', raw.open_domain, a, fd, response=8)
-        fd2, = b('fd', stage.path, os.O_RDONLY)
+        (fd2,) = b('fd', stage.path, os.O_RDONLY)
         b.refused(EAGAIN, 'xrcd', 0, 0, fd2, 0)
         d = raw.open_domain(a, fd)
         for _ in range(20):
@@ -378,7 +416,7 @@ def removal(how, back):
         puppet.gid_index.cache_clear()
         # The new device knows nothing of the old domain, whose users may linger.
         d = stage.puppet('x1')
-        fd, = d('fd', stage.path, os.O_RDONLY)
+        (fd,) = d('fd', stage.path, os.O_RDONLY)
         d.refused(EAGAIN, 'xrcd', 0, 0, fd, 0)
         d.domain(stage.path)
         expect_eq(targets('x1'), [], 'targets')
@@ -391,8 +429,11 @@ def device_removed():
 
 @case
 def module_removed():
-    removal('rmmod xroce', 'modprobe xroce && add_link h1 x1 e1 && add_link h2 x2 e2 && '
-            'wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2')
+    removal(
+        'rmmod xroce',
+        'modprobe xroce && add_link h1 x1 e1 && add_link h2 x2 e2 && '
+        'wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2',
+    )
 
 
 ktap.main(lambda: net.hosts_up())

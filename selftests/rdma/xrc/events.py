@@ -6,18 +6,41 @@ them, and the kernel log when there is no recipient."""
 import os
 import re
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net
 from ktap import expect, expect_eq
-from puppet import (ACCESS_ERR, ALL, COMM_EST, EINVAL, ERR, HASTY, LAST_WQE, LEN_ERR, OPS, PATIENT, REM_ACCESS_ERR,
-                    REM_INV_REQ_ERR, RESET, RETRY_EXC_ERR, RNR_RETRY_EXC_ERR, RTR, SRQ_ERR, SRQ_LIMIT, SUCCESS,
-                    add_case, connect, message, send)
+from puppet import (
+    ACCESS_ERR,
+    ALL,
+    COMM_EST,
+    EINVAL,
+    ERR,
+    HASTY,
+    LAST_WQE,
+    LEN_ERR,
+    OPS,
+    PATIENT,
+    REM_ACCESS_ERR,
+    REM_INV_REQ_ERR,
+    RESET,
+    RETRY_EXC_ERR,
+    RNR_RETRY_EXC_ERR,
+    RTR,
+    SRQ_ERR,
+    SRQ_LIMIT,
+    SUCCESS,
+    add_case,
+    connect,
+    message,
+    send,
+)
 
 PORT_ACTIVE, PORT_ERR = 9, 10
-UNKNOWN = 0xfffff0
+UNKNOWN = 0xFFFFF0
 
 
 class KernelLog:
@@ -50,14 +73,18 @@ def all_openers(stage, place):
     a, b, c = (stage.puppet('x1', domain=True) for _ in range(3))
     outsider = stage.puppet('x1', domain=True)
     client = stage.puppet('x2' if place == 'wire' else 'x1')
-    srqn, = c('srq', 0, 0, 0, 0, 16)
+    (srqn,) = c('srq', 0, 0, 0, 0, 16)
     qpn = connect(client, 0, a, 0)
     b('view', 3, 0, 0, qpn)
     b('view', 4, 0, 0, qpn)
     message(client, 0, c, 0, srqn)
     # It waits in RTR, so the first packet is news.
     for p, slots in ((a, [0]), (b, [3, 4])):
-        expect_eq(sorted(p.events(len(slots), but=())), [(COMM_EST, s) for s in slots], 'events of the first packet')
+        expect_eq(
+            sorted(p.events(len(slots), but=())),
+            [(COMM_EST, s) for s in slots],
+            'events of the first packet',
+        )
     # The maker goes, another comes, and one that gives its handle back.
     a.kill()
     late = stage.puppet('x1', domain=True)
@@ -79,7 +106,7 @@ def nobody(stage):
     """With nobody there, the kernel says it: once, however many there are."""
     maker, living = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
     client = stage.puppet('x2')
-    srqn, = living('srq', 0, 0, 0, 0, 16)
+    (srqn,) = living('srq', 0, 0, 0, 0, 16)
     count = 6
     numbers = [connect(client, slot, maker, slot) for slot in range(count)]
     for slot in range(count):
@@ -92,7 +119,9 @@ def nobody(stage):
         line = ktap.wait_for('a line in the log', 5, lambda: log.lines('XRC target'))
         ktap.note(line[0])
         expect(len(line) <= 2, f'not limited: {line}')
-        found = re.search(r'x1: XRC target (0x[0-9a-f]+) of domain [1-9]\d* .* AccessError', line[0])
+        found = re.search(
+            r'x1: XRC target (0x[0-9a-f]+) of domain [1-9]\d* .* AccessError', line[0]
+        )
         expect(found and int(found[1], 16) in numbers, f'does not say who: {line[0]}')
     expect_eq(living.events(), [], 'events of one who has none open')
     # With somebody there, the log has nothing.
@@ -107,7 +136,7 @@ def outcomes(stage, place):
     """What went wrong, as the sender, the receiver and the target's openers see it."""
     a, b = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
     client = stage.puppet('x2' if place == 'wire' else 'x1')
-    srqn, = b('srq', 0, 0, 0, 0, 16)
+    (srqn,) = b('srq', 0, 0, 0, 0, 16)
 
     def one(what, status, events, state, before=lambda: None, receive=None, srqn=srqn, **how):
         options = {k: how.pop(k) for k in ('rnr', 'timeout', 'retry') if k in how}
@@ -123,7 +152,15 @@ def outcomes(stage, place):
         a('unqp', 0)
 
     one('unknown SRQ', REM_INV_REQ_ERR, [ACCESS_ERR, LAST_WQE], ERR, srqn=UNKNOWN)
-    one('no such key', REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], ERR, op='write', key=0x7fffff00, address=0)
+    one(
+        'no such key',
+        REM_ACCESS_ERR,
+        [ACCESS_ERR, LAST_WQE],
+        ERR,
+        op='write',
+        key=0x7FFFFF00,
+        address=0,
+    )
     one('too long', REM_INV_REQ_ERR, [LAST_WQE], ERR, lambda: b('post', 0, 1, 16), LEN_ERR)
     one('RNR', RNR_RETRY_EXC_ERR, [], RTR, rnr=1)
     one('in RESET', RETRY_EXC_ERR, [], RESET, lambda: a('to', 0, RESET), **HASTY)
@@ -132,6 +169,7 @@ def outcomes(stage, place):
     def swap():
         a('unqp', 0)
         a('tgt', 0, 0, 0)
+
     one('destroyed', RETRY_EXC_ERR, [], RESET, swap, **HASTY)
     connect(client, 1, a, 1)
     message(client, 1, b, 0, srqn)
@@ -140,7 +178,7 @@ def outcomes(stage, place):
 def limit(stage):
     """The limit of an SRQ: told to its owner, once for each time that it is armed."""
     a, b, client = (stage.puppet('x1', domain=True) for _ in range(3))
-    srqn, = b('srq', 0, 0, 0, 0, 32)
+    (srqn,) = b('srq', 0, 0, 0, 0, 32)
     connect(client, 0, a, 0)
     for _ in range(2):
         b('post', 0, 8, 4096)
@@ -159,12 +197,12 @@ def limit(stage):
 
 
 def broken_srq(stage, place):
-    """A ring that makes no sense ends its SRQ, not the target of the others: who sends to that SRQ is told to wait,
-    as for one that is empty."""
+    """A ring that makes no sense ends its SRQ, not the target of the others: who sends to that SRQ
+    is told to wait, as for one that is empty."""
     a, b = (stage.puppet('x1', domain=True) for _ in range(2))
     client = stage.puppet('x2' if place == 'wire' else 'x1')
-    bad, = b('srq', 0, 0, 0, 0, 16)
-    good, = b('srq', 1, 0, 0, 0, 16)
+    (bad,) = b('srq', 0, 0, 0, 0, 16)
+    (good,) = b('srq', 1, 0, 0, 0, 16)
     address, _, rkey = b('mr', 0, 0, 0, ALL)
     qpn = connect(client, 0, a, 0, rnr=2)
     message(client, 0, b, 0, bad)
@@ -178,7 +216,9 @@ def broken_srq(stage, place):
     client('init', 0, ALL)
     client('rtr', 0, qpn, a.gid, 1)
     client('rts', 0, PATIENT['timeout'], PATIENT['retry'], 2, 2)
-    expect_eq(send(client, 0, bad, op='write', key=rkey, address=address), SUCCESS, 'status of a write')
+    expect_eq(
+        send(client, 0, bad, op='write', key=rkey, address=address), SUCCESS, 'status of a write'
+    )
     message(client, 0, b, 1, good)
     expect_eq(send(client, 0, bad), RNR_RETRY_EXC_ERR, 'status once more')
     expect_eq((a.events(), a.state(0), b.events()), ([], RTR, []), 'the target afterwards')
@@ -191,8 +231,12 @@ def broken_srq(stage, place):
 
 def path(stage):
     """No path migrates on RoCE; a link that goes down and up is the device's news only."""
-    a, b, client = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True), stage.puppet('x2')
-    srqn, = b('srq', 0, 0, 0, 0, 16)
+    a, b, client = (
+        stage.puppet('x1', domain=True),
+        stage.puppet('x1', domain=True),
+        stage.puppet('x2'),
+    )
+    (srqn,) = b('srq', 0, 0, 0, 0, 16)
     qpn = connect(client, 0, a, 0)
     b('view', 0, 0, 0, qpn)
     message(client, 0, b, 0, srqn)
@@ -204,8 +248,11 @@ def path(stage):
     net.sh('ip -n h1 link set e1 up')
     for p in (a, b):
         got = []
-        ktap.wait_for('IBV_EVENT_PORT_ACTIVE', 10, lambda p=p, got=got: got.extend(p.events()) or PORT_ACTIVE in
-                      [e.type for e in got])
+        ktap.wait_for(
+            'IBV_EVENT_PORT_ACTIVE',
+            10,
+            lambda p=p, got=got: got.extend(p.events()) or PORT_ACTIVE in [e.type for e in got],
+        )
         expect(all(e.slot == -1 for e in got), f'events of a QP: {got}')
     expect_eq(a.state(0), RTR, 'state')
 

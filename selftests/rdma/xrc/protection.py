@@ -6,18 +6,39 @@ status, the target's state and events, memory; and the other connections of the 
 """
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
 import net
 from ktap import expect, expect_eq
-from puppet import (ACCESS_ERR, ALL, ATOMIC, ERR, FLUSH_ERR, LAST_WQE, LOC_PROT_ERR, LOCAL, OPS, READ, REM_ACCESS_ERR,
-                    REM_INV_REQ_ERR, REM_OP_ERR, REQ_ERR, RTR, WRITE, Stage, connect, message, send)
+from puppet import (
+    ACCESS_ERR,
+    ALL,
+    ATOMIC,
+    ERR,
+    FLUSH_ERR,
+    LAST_WQE,
+    LOC_PROT_ERR,
+    LOCAL,
+    OPS,
+    READ,
+    REM_ACCESS_ERR,
+    REM_INV_REQ_ERR,
+    REM_OP_ERR,
+    REQ_ERR,
+    RTR,
+    WRITE,
+    Stage,
+    connect,
+    message,
+    send,
+)
 
 RIGHT = {'write': WRITE, 'write_imm': WRITE, 'read': READ, 'cas': ATOMIC, 'add': ATOMIC}
 # The number of an SRQ that was never made.
-UNKNOWN = 0xfffff0
+UNKNOWN = 0xFFFFF0
 
 
 class Ground:
@@ -27,7 +48,7 @@ class Ground:
         self.stage = stage
         self.a, self.b = stage.puppet('x1', domain=True), stage.puppet('x1', domain=True)
         self.client = stage.puppet('x2' if place == 'wire' else 'x1')
-        self.srqn, = self.a('srq', 0, 0, 0, 0, 64)
+        (self.srqn,) = self.a('srq', 0, 0, 0, 0, 64)
         self.healthy = connect(self.client, 0, self.b, 0)
         self.good()
 
@@ -41,7 +62,9 @@ class Ground:
         connect(self.client, 1, self.a, 1, access)
         if RIGHT.get(op) and key is None:
             key, address = 0, 0
-        expect_eq(send(self.client, 1, srqn, op, key=key, address=address), status, f'status of {op}')
+        expect_eq(
+            send(self.client, 1, srqn, op, key=key, address=address), status, f'status of {op}'
+        )
         expect_eq(self.client.state(1), ERR, "the initiator's state")
         got = self.a.events(len(events))
         expect_eq([e.type for e in got], events, f"the target's events after {op}")
@@ -61,31 +84,31 @@ def wrong_srq(ground, how):
     if how == 'foreign':
         other = stage.puppet('x1')
         other('xrcd', 0, 0, -1, 0)
-        srqn, = other('srq', 0, 0, 0, 0, 16)
+        (srqn,) = other('srq', 0, 0, 0, 0, 16)
         other('post', 0, 8, 4096)
     elif how == 'foreign-device':
         other = stage.puppet('x2', domain=True)
-        srqn, = other('srq', 0, 0, 0, 0, 16)
+        (srqn,) = other('srq', 0, 0, 0, 0, 16)
         other('post', 0, 8, 4096)
     elif how == 'basic':
         # The number of a basic SRQ is not told: it is the one between its neighbours'.
         for slot in range(10, 40, 3):
-            before, = a('srq', slot, 0, 0, 0, 16)
+            (before,) = a('srq', slot, 0, 0, 0, 16)
             a('basic', slot + 1, 0)
-            after, = a('srq', slot + 2, 0, 0, 0, 16)
+            (after,) = a('srq', slot + 2, 0, 0, 0, 16)
             if after == before + 2:
                 break
         expect_eq(after, before + 2, 'numbers in a row')
         srqn = before + 1
         a('post', slot + 1, 8, 4096)
     elif how == 'destroyed':
-        srqn, = a('srq', 10, 0, 0, 0, 16)
+        (srqn,) = a('srq', 10, 0, 0, 0, 16)
         a('post', 10, 8, 4096)
         message(ground.client, 0, a, 10, srqn)
         a('unsrq', 10)
     elif how == 'owner-killed':
         owner = stage.puppet('x1', domain=True)
-        srqn, = owner('srq', 0, 0, 0, 0, 16)
+        (srqn,) = owner('srq', 0, 0, 0, 0, 16)
         message(ground.client, 0, owner, 0, srqn)
         owner.kill()
     # The keys are good: it is the number that does not do.
@@ -101,12 +124,14 @@ def wrong_srq(ground, how):
 def wrong_pd(ground):
     """Keys of another PD than the SRQ's: remote ones for RDMA, local ones for messages."""
     a = ground.a
-    second, = a('srq', 1, 0, 0, 1, 16)
+    (second,) = a('srq', 1, 0, 0, 1, 16)
     address, _, rkey = a('mr', 0, 0, 1, ALL)
     for op in RIGHT:
         if op == 'write_imm':
             a('post', 0, 1, 64)
-        ground.refused(op, ground.srqn, REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], key=rkey, address=address)
+        ground.refused(
+            op, ground.srqn, REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], key=rkey, address=address
+        )
         expect_eq(a('bytes', 0, 0, 64), ['00' * 64], 'memory')
         if op == 'write_imm':
             # It was not used up.
@@ -128,8 +153,12 @@ def region_flag(ground):
     """The region does not allow what is asked."""
     a = ground.a
     for slot, (op, right) in enumerate(RIGHT.items()):
-        address, _, rkey = a('mr', slot, 0, 0, ALL & ~right if right == READ else LOCAL | (ALL & ~right))
-        ground.refused(op, ground.srqn, REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], key=rkey, address=address)
+        address, _, rkey = a(
+            'mr', slot, 0, 0, ALL & ~right if right == READ else LOCAL | (ALL & ~right)
+        )
+        ground.refused(
+            op, ground.srqn, REM_ACCESS_ERR, [ACCESS_ERR, LAST_WQE], key=rkey, address=address
+        )
         expect_eq(a('bytes', slot, 0, 64), ['00' * 64], 'memory')
         ground.good()
     # A receive into a region that may not be written.
@@ -146,8 +175,15 @@ def target_flag(ground):
     a = ground.a
     address, _, rkey = a('mr', 0, 0, 0, ALL)
     for op, right in RIGHT.items():
-        ground.refused(op, ground.srqn, REM_INV_REQ_ERR, [REQ_ERR, LAST_WQE], access=ALL & ~right, key=rkey,
-                       address=address)
+        ground.refused(
+            op,
+            ground.srqn,
+            REM_INV_REQ_ERR,
+            [REQ_ERR, LAST_WQE],
+            access=ALL & ~right,
+            key=rkey,
+            address=address,
+        )
         expect_eq(a('bytes', 0, 0, 64), ['00' * 64], 'memory')
         ground.good()
     # Messages need no right.
@@ -158,13 +194,21 @@ def target_flag(ground):
 def main():
     def add(name, fn, *args, debug=True, places=('wire', 'local')):
         for place in places:
+
             def run(place=place):
                 with Stage() as stage:
                     fn(Ground(stage, place), *args)
+
             ktap.add(f'{place}-{name}', run, debug=debug and place == 'wire')
+
     for how in ('unknown', 'foreign', 'foreign-device', 'basic', 'destroyed', 'owner-killed'):
-        add(f'srq-{how}', wrong_srq, how, debug=how in ('foreign', 'destroyed'),
-            places=('wire', 'local') if how in ('foreign', 'destroyed') else ('wire',))
+        add(
+            f'srq-{how}',
+            wrong_srq,
+            how,
+            debug=how in ('foreign', 'destroyed'),
+            places=('wire', 'local') if how in ('foreign', 'destroyed') else ('wire',),
+        )
     for fn in (wrong_pd, region_flag, target_flag):
         add(fn.__name__, fn)
     ktap.main(lambda: net.hosts_up())

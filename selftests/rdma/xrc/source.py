@@ -5,6 +5,7 @@
 set it, even if this process has ended."""
 import os
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -59,21 +60,23 @@ def kept(stage, by_view):
     maker = stage.puppet()
     maker('device', 0, 'x1', place)
     maker.domain(stage.path)
-    qpn, = maker('tgt', 0, 0, 0)
+    (qpn,) = maker('tgt', 0, 0, 0)
     if by_view:
         # The first to see it is not the one that gives it the address.
         keeper('view', 0, 0, 0, qpn)
         keeper('init', 0, ALL)
     else:
         maker('init', 0, ALL)
-    dest, = peer('ini', 0, 0)
+    (dest,) = peer('ini', 0, 0)
     maker('rtr', 0, dest, peer.gid, 1)
     maker.kill()
     remove(OLD)
     expect(add(NEW) != place, 'another address has its place')
     if not by_view:
         keeper('view', 0, 0, 0, qpn)
-    expect_eq((keeper.state(0), keeper('source', 0)), (RTR, [place]), 'state and source of the target')
+    expect_eq(
+        (keeper.state(0), keeper('source', 0)), (RTR, [place]), 'state and source of the target'
+    )
     expect(not is_free(place), 'the place is free')
     keeper('unqp', 0)
     ktap.wait_for('a free place', 10, lambda: is_free(place))
@@ -86,8 +89,8 @@ def replaced(stage):
     maker = stage.puppet()
     maker('device', 0, 'x1', place)
     maker.domain(stage.path)
-    qpn, = maker('tgt', 0, 0, 0)
-    dest, = peer('ini', 0, 0)
+    (qpn,) = maker('tgt', 0, 0, 0)
+    (dest,) = peer('ini', 0, 0)
     maker('init', 0, ALL)
     maker('rtr', 0, dest, peer.gid, 1)
     maker.kill()
@@ -101,7 +104,11 @@ def replaced(stage):
 
 
 def main():
-    for name, fn, *args in (('kept', kept, False), ('kept-by-a-view', kept, True), ('replaced', replaced)):
+    for name, fn, *args in (
+        ('kept', kept, False),
+        ('kept-by-a-view', kept, True),
+        ('replaced', replaced),
+    ):
         add_case(name, lambda stage, fn=fn, args=args: leaving_none(fn, stage, *args))
     ktap.main(lambda: net.hosts_up())
 

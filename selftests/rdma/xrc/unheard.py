@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
@@ -28,15 +29,20 @@ def lines(fd, pattern):
 
 def unheard(qpn):
     """What the domain of a target has counted, as `rdma res` shows it at the target."""
-    out = subprocess.run(['rdma', '-dd', 'res', 'show', 'qp', 'lqpn', str(qpn)], stdout=subprocess.PIPE,
-                         text=True, check=True).stdout
+    out = subprocess.run(
+        ['rdma', '-dd', 'res', 'show', 'qp', 'lqpn', str(qpn)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
     return int(re.search(r'unheard (\d+)', out)[1])
 
 
 def beside_another(stage):
-    """A broken SRQ is said first; a request that a key does not admit ends a target in the same moment."""
+    """A broken SRQ is said first; a request that a key does not admit ends a target in the same
+    moment."""
     maker, owner, client = (stage.puppet('x1', domain=True) for _ in range(3))
-    srqn, = owner('srq', 0, 0, 0, 0, 16)
+    (srqn,) = owner('srq', 0, 0, 0, 0, 16)
     other = connect(client, 0, maker, 0, rnr=1)
     qpn = connect(client, 1, maker, 1)
     for ini in range(2):
@@ -49,19 +55,32 @@ def beside_another(stage):
     try:
         os.lseek(fd, 0, os.SEEK_END)
         expect_eq(send(client, 0, srqn), RNR_RETRY_EXC_ERR, 'status')
-        expect_eq(send(client, 1, srqn, op='write', key=0x7fffff00, address=0), REM_ACCESS_ERR, 'status')
+        expect_eq(
+            send(client, 1, srqn, op='write', key=0x7FFFFF00, address=0), REM_ACCESS_ERR, 'status'
+        )
         expect_eq(owner.events(1)[0], (SRQ_ERR, 0), 'event')
         said = []
 
         def both():
             said.extend(lines(fd, 'xroce'))
-            return all(any(re.search(p, s) for s in said) for p in
-                       (r'shared receive queue \d+ is corrupt', rf'XRC target {qpn:#08x} .* event AccessError'))
+            return all(
+                any(re.search(p, s) for s in said)
+                for p in (
+                    r'shared receive queue \d+ is corrupt',
+                    rf'XRC target {qpn:#08x} .* event AccessError',
+                )
+            )
+
         ktap.wait_for('both lines', 5, both)
-        # The error, and that no receive is taken any more: of the domain, so each of its targets shows it.
+        # The error, and that no receive is taken any more: of the domain, so each of its targets
+        # shows it.
         ktap.wait_for('the count', 5, lambda: unheard(qpn) == 2)
         expect_eq(unheard(other), 2, 'events of the domain without a recipient')
-        expect_eq(net.counters('x1')['xrc_unheard_events'] - before, 2, 'events of the device without a recipient')
+        expect_eq(
+            net.counters('x1')['xrc_unheard_events'] - before,
+            2,
+            'events of the device without a recipient',
+        )
     finally:
         os.close(fd)
 
