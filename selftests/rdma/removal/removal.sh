@@ -117,17 +117,18 @@ load_round() {
 	{ kill $pid && wait $pid; } 2>/dev/null
 	modprobe "$module"
 }
-# endless COMMAND...: takes the device away, or what it stands on, from 8 processes of 4
-# threads each and a kernel user, none of which stops posting before. Each wait is for an
-# event; the time limit of the whole test ends one that does not come.
+# endless COMMAND...: takes the device away, or what it stands on, from 8 processes (4 on the
+# debug kernel) of 4 threads each and a kernel user, none of which stops posting before. Each
+# wait is for an event; the time limit of the whole test ends one that does not come.
 endless() {
-	local kind i n=0 pids=() logs rc=0
+	local kind i n=0 pids=() logs rc=0 each="1 2"
+	[ -z "$SELFTEST_DEBUG" ] || each=1
 	logs=$(mktemp -d)
 	fresh_hosts && insmod $modules/selftest_kendless.ko device=x1 \
 		gid_index="$(gid_index x1 10.7.0.1)" || return 1
 	for kind in "ud x1 x2" "rc x1 x1" "rc x1 x2" "xrc x1 x2"; do
 		set_args $kind
-		for i in 1 2; do
+		for i in $each; do
 			"$SELFTEST_BIN/selftest-endless" "${args[@]}" >"$logs/$((n += 1))" 2>&1 &
 			pids+=($!)
 		done
