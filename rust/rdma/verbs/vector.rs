@@ -25,6 +25,7 @@ use crate::{
         Interrupts,
         Line, //
     },
+    percpu::possible_cpus,
     sync::{
         new_spinlock_irq,
         SpinLockIrq, //
@@ -145,13 +146,19 @@ impl Handler for Vector {
 pub struct Vectors(Interrupts<Vector>);
 
 impl Vectors {
-    /// Makes `count` vectors that are called `DEVICE-comp0` and so on. Process context.
+    /// Makes vectors that are called `DEVICE-comp0` and so on: `wanted`, but at most one for each
+    /// possible CPU, and as many for 0. Process context.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for none; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services); `ENOSPC`
+    /// `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services); `ENOSPC`
     /// when the kernel has no more interrupts.
-    pub fn new(device: &CStr, count: u32) -> Result<Self> {
+    pub fn new(device: &CStr, wanted: u32) -> Result<Self> {
+        let possible = possible_cpus();
+        let count = match wanted {
+            0 => possible,
+            wanted => wanted.min(possible),
+        };
         Ok(Self(Interrupts::new(device, count, Vector::new)?))
     }
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=60 debug=long xrc
 """An event of a target that nobody has open makes a line in the kernel log, even if
-another object logs a line at the same moment, and is counted for the device and the domain."""
+another object logs a line at the same moment, and is counted for the device and the domain. So
+are the SRQs of a domain."""
 import os
 import re
 import subprocess
@@ -27,7 +28,7 @@ def lines(fd, pattern):
             return [line for line in got if re.search(pattern, line)]
 
 
-def unheard(qpn):
+def counted(qpn, name):
     """What the domain of a target has counted, as `rdma res` shows it at the target."""
     out = subprocess.run(
         ['rdma', '-dd', 'res', 'show', 'qp', 'lqpn', str(qpn)],
@@ -35,7 +36,11 @@ def unheard(qpn):
         text=True,
         check=True,
     ).stdout
-    return int(re.search(r'unheard (\d+)', out)[1])
+    return int(re.search(rf'{name} (\d+)', out)[1])
+
+
+def unheard(qpn):
+    return counted(qpn, 'unheard')
 
 
 def beside_another(stage):
@@ -85,8 +90,26 @@ def beside_another(stage):
         os.close(fd)
 
 
+def srqs_of_a_domain(stage):
+    """Each SRQ counts in the domain that it was created in, until its owner destroys it or is gone,
+    or its creation fails."""
+    owner, member = (stage.puppet('x1', domain=True) for _ in range(2))
+    client = stage.puppet('x1', domain=True)
+    qpn = connect(client, 0, owner, 0)
+    expect_eq(counted(qpn, 'srqs'), 0, 'SRQs of a new domain')
+    owner('srq', 0, 0, 0, 0, 16)
+    member('srq', 0, 0, 0, 0, 16)
+    member('srq', 1, 0, 0, 0, 16)
+    expect_eq(counted(qpn, 'srqs'), 3, 'SRQs of two processes')
+    member('unsrq', 1)
+    expect_eq(counted(qpn, 'srqs'), 2, 'SRQs after one was destroyed')
+    member.kill()
+    expect_eq(counted(qpn, 'srqs'), 1, 'SRQs after their owner was killed')
+
+
 def main():
     add_case('beside_another', beside_another)
+    add_case('srqs_of_a_domain', srqs_of_a_domain)
     ktap.main(lambda: net.hosts_up())
 
 

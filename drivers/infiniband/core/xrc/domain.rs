@@ -12,9 +12,9 @@ use crate::life::{
     ViewEnd, //
 };
 use crate::rcv_qp::Registration;
+use crate::srq::Member;
 use crate::views::{
     Handle,
-    Unheard,
     Views, //
 };
 use kernel::{
@@ -32,6 +32,7 @@ use kernel::{
 };
 use rdma::{
     events::QpHandle,
+    qp::DestroyCause,
     uverbs::{
         file::{
             FileEvents,
@@ -48,13 +49,14 @@ pub trait Target: Clone + Send + Sync + Unpin + 'static {
     fn end(&self);
 }
 
-/// Why a view goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Close {
-    /// Its user destroyed it.
-    Explicit,
-    /// Its process ended or closed the device, or the device is going.
-    FileClosing,
+/// What the targets and SRQs of a domain share with it, and may use when it is gone.
+pub(crate) struct Shared {
+    /// The number of the domain.
+    pub(crate) id: u64,
+    /// Events of its targets that had no recipient.
+    pub(crate) unheard: Atomic<u64>,
+    /// SRQs that belong to it now.
+    pub(crate) srqs: Atomic<u64>,
 }
 
 struct Entry<T> {
@@ -79,9 +81,8 @@ static NEXT: Atomic<u64> = Atomic::new(1);
 /// An XRC domain.
 #[pin_data]
 pub struct Domain<T: Target> {
-    id: u64,
     max_targets: usize,
-    unheard: Arc<Unheard>,
+    shared: Arc<Shared>,
     #[pin]
     inner: Mutex<Inner<T>>,
 }
@@ -93,12 +94,18 @@ impl<T: Target> Domain<T> {
     ///
     /// `ENOMEM`.
     pub fn new(max_targets: usize) -> Result<Arc<Self>> {
-        let unheard = Arc::new(Unheard::new(0), GFP_KERNEL_ACCOUNT)?;
+        let shared = Arc::new(
+            Shared {
+                id: NEXT.fetch_add(1, Relaxed),
+                unheard: Atomic::new(0),
+                srqs: Atomic::new(0),
+            },
+            GFP_KERNEL_ACCOUNT,
+        )?;
         Arc::pin_init(
             pin_init!(Domain {
-                id: NEXT.fetch_add(1, Relaxed),
                 max_targets,
-                unheard,
+                shared,
                 inner <- new_mutex!(
                     Inner {
                         targets: RBTree::new(),
@@ -114,7 +121,13 @@ impl<T: Target> Domain<T> {
 
     /// Its number, which never means another domain.
     pub fn id(&self) -> u64 {
-        self.id
+        self.shared.id
+    }
+
+    /// Makes a new SRQ a member of the domain, which lasts until [`Member::leave`] or the drop of
+    /// what this returns. ib_core ends the SRQs of a domain before the domain.
+    pub(crate) fn join(&self) -> Member {
+        Member::new(self.shared.clone())
     }
 
     /// Makes the list of recipients for a new target with number `qpn`. Process context.
@@ -123,7 +136,7 @@ impl<T: Target> Domain<T> {
     ///
     /// `ENOMEM`.
     pub fn views(&self, qpn: Qpn) -> Result<Arc<Views>> {
-        Views::new(qpn, self.unheard.clone())
+        Views::new(qpn, self.shared.clone())
     }
 
     /// Enters a new target, whose events go to `views`, with its first view. Process context.
@@ -324,12 +337,12 @@ pub struct View<T: Target> {
 
 impl<T: Target> View<T> {
     /// Ends the view, and the target if that follows. Further calls do nothing. Process context.
-    pub fn close(&self, cause: Close) {
+    pub fn close(&self, cause: DestroyCause) {
         if self.open.xchg(0, Relaxed) != 0 {
             let end = match (cause, self.is_first) {
-                (Close::Explicit, true) => ViewEnd::DestroyedFirst,
-                (Close::Explicit, false) => ViewEnd::DestroyedOther,
-                (Close::FileClosing, _) => ViewEnd::FileClosing,
+                (DestroyCause::Explicit, true) => ViewEnd::DestroyedFirst,
+                (DestroyCause::Explicit, false) => ViewEnd::DestroyedOther,
+                (DestroyCause::FileClosing, _) => ViewEnd::FileClosing,
             };
             self.domain
                 .close_user(self.qpn, self.view, |life| life.close(end));
@@ -351,9 +364,9 @@ impl<T: Target> Drop for View<T> {
     /// target takes it along, one that was to open it does it no harm.
     fn drop(&mut self) {
         self.close(if self.is_first {
-            Close::Explicit
+            DestroyCause::Explicit
         } else {
-            Close::FileClosing
+            DestroyCause::FileClosing
         });
     }
 }

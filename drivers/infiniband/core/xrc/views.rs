@@ -2,13 +2,11 @@
 
 //! The recipients of the events of an XRC target.
 
+use crate::domain::Shared;
 use kernel::{
     prelude::*,
     sync::{
-        atomic::{
-            Atomic,
-            Relaxed, //
-        },
+        atomic::Relaxed,
         Arc, //
     }, //
 };
@@ -18,6 +16,7 @@ use rdma::{
         QpHandle, //
     },
     new_spinlock_irq,
+    restrack::ResEntry,
     sync::SpinLockIrq,
     uverbs::file::{
         FileEvents,
@@ -29,15 +28,12 @@ use roce::number::Qpn;
 /// Views and registrations that are told of an event between two looks at the list.
 const BATCH: usize = 16;
 
-/// The number of events of a domain's targets that had no recipient.
-pub(crate) type Unheard = Atomic<u64>;
-
 /// The event handles of all views of a target, and of all registrations for it.
 #[pin_data]
 pub struct Views {
     qpn: Qpn,
     /// The domain's, which the last packet of a target may outlive.
-    unheard: Arc<Unheard>,
+    domain: Arc<Shared>,
     #[pin]
     inner: SpinLockIrq<Inner>,
 }
@@ -66,15 +62,17 @@ pub struct Listeners {
     pub registrations: u32,
     /// Events of all targets of the domain that had no recipient, since the domain was opened.
     pub unheard: u64,
+    /// SRQs of the domain.
+    pub srqs: u64,
 }
 
 impl Views {
     /// Makes the list of a new target with number `qpn`: nobody has it open. Process context.
-    pub(crate) fn new(qpn: Qpn, unheard: Arc<Unheard>) -> Result<Arc<Self>> {
+    pub(crate) fn new(qpn: Qpn, domain: Arc<Shared>) -> Result<Arc<Self>> {
         Arc::pin_init(
             pin_init!(Views {
                 qpn,
-                unheard,
+                domain,
                 inner <- new_spinlock_irq!(
                     Inner {
                         handles: KVec::new(),
@@ -97,7 +95,7 @@ impl Views {
     pub fn event(&self, kind: QpEvent) -> bool {
         let heard = self.raise(kind);
         if !heard {
-            self.unheard.fetch_add(1, Relaxed);
+            self.domain.unheard.fetch_add(1, Relaxed);
         }
         heard
     }
@@ -139,7 +137,8 @@ impl Views {
     pub fn count(&self) -> Listeners {
         let inner = self.inner.lock();
         let mut count = Listeners {
-            unheard: self.unheard.load(Relaxed),
+            unheard: self.domain.unheard.load(Relaxed),
+            srqs: self.domain.srqs.load(Relaxed),
             ..Listeners::default()
         };
         for (_, handle) in inner.handles.iter() {
@@ -150,6 +149,24 @@ impl Views {
             *n = n.saturating_add(1);
         }
         count
+    }
+
+    /// Adds to the line of a target in `rdma -dd resource show qp` what ib_core does not know: the
+    /// number of its domain, as in the kernel log, how many have it open or are registered for it,
+    /// and of the domain how many events had no recipient and how many SRQs it has. Any context.
+    ///
+    /// # Errors
+    ///
+    /// `EMSGSIZE`, as [`ResEntry::driver_numbers`].
+    pub fn show(&self, entry: &mut ResEntry) -> Result {
+        let users = self.count();
+        entry.driver_numbers(&[
+            (c"xrcd", self.domain.id),
+            (c"views", u64::from(users.views)),
+            (c"registrations", u64::from(users.registrations)),
+            (c"unheard", users.unheard),
+            (c"srqs", users.srqs),
+        ])
     }
 
     /// The handle of a file's registration, if it has one. Any context.

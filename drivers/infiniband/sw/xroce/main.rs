@@ -51,13 +51,9 @@ fn param<T: Copy>(value: impl Borrow<T>) -> T {
     *value.borrow()
 }
 
-/// How many completion vectors a new device gets.
+/// How many completion vectors a new device gets; 0: one for each possible CPU.
 fn comp_vectors() -> u32 {
-    let possible = rdma::percpu::possible_cpus();
-    match param::<u32>(module_parameters::comp_vectors.value()) {
-        0 => possible,
-        wanted => wanted.min(possible),
-    }
+    param(module_parameters::comp_vectors.value())
 }
 
 /// The module. Fields are dropped in this order: no new devices and the end of the old ones, no

@@ -21,7 +21,6 @@ pub(crate) mod port;
 pub(crate) mod post;
 pub(crate) mod provider;
 pub(crate) mod qp;
-pub(crate) mod rcv_qp;
 pub(crate) mod srq;
 pub(crate) mod tm;
 pub(crate) mod xrc;

@@ -270,11 +270,11 @@ impl WireQp {
         }
     }
 
-    /// How many listen to the events of an XRC target.
-    pub fn listeners(&self) -> Option<xrc::Listeners> {
+    /// Who listens to the events of an XRC target.
+    pub fn views(&self) -> Option<&xrc::Views> {
         match &self.events {
             Events::One(_) => None,
-            Events::Tgt(views) => Some(views.count()),
+            Events::Tgt(views) => Some(views),
         }
     }
 

@@ -18,6 +18,10 @@ use rdma::gated::{
     Gate,
     Inside, //
 };
+use xrc::{
+    Member,
+    SharedQueue, //
+};
 
 /// Why no receive was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +66,7 @@ pub struct WireSrq {
     pub wire_pd: Arc<WirePd>,
     /// Where receives complete (XRC, tag matching).
     pub cq: Option<Ref<WireCq>>,
-    /// Number of the XRC domain.
-    pub domain: Option<u64>,
+    member: Option<Member>,
     max_wr: Atomic<u32>,
     max_sge: u32,
     kernel: Option<Arc<KernelQueue<RecvHead>>>,
@@ -90,8 +93,8 @@ pub struct NewSrq<'a> {
     pub pd: &'a Arc<WirePd>,
     /// Where receives complete (XRC, tag matching).
     pub cq: Option<Ref<WireCq>>,
-    /// Number of the XRC domain.
-    pub domain: Option<u64>,
+    /// The place in the XRC domain.
+    pub member: Option<Member>,
     /// Receives, at most.
     pub max_wr: u32,
     /// Elements of a receive, at most.
@@ -104,6 +107,13 @@ pub struct NewSrq<'a> {
     pub handle: SrqHandle,
     /// What it counts as.
     pub charge: Charge,
+}
+
+impl SharedQueue for WireSrq {
+    #[inline]
+    fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
+    }
 }
 
 impl WireSrq {
@@ -127,7 +137,7 @@ impl WireSrq {
                 pd: new.pd.id(),
                 wire_pd: new.pd.clone(),
                 cq: new.cq,
-                domain: new.domain,
+                member: new.member,
                 max_wr: Atomic::new(new.max_wr),
                 max_sge: new.max_sge,
                 kernel,
@@ -229,7 +239,7 @@ impl WireSrq {
     pub fn end(&self) {
         self.dead.store(GONE, Relaxed);
         if let Some(tables) = tables::get() {
-            drop(tables.srqs.remove(self.srqn.get()));
+            tables.srqs.remove(self.srqn);
         }
         // Runs that found it may still be writing to its buffers; they wait for no memory any more.
         self.users.close();

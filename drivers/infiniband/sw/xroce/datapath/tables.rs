@@ -16,11 +16,12 @@ use rdma::rcu::{
     Global,
     KeyTable, //
 };
+use xrc::Srqs;
 
 /// First QP number that is given out. 0 and 1 are the management QPs; 2..16 are kept free so that
 /// a number that a person sees is never mistaken for one of them.
 const FIRST_QPN: u32 = 16;
-/// QP and SRQ numbers have 24 bits; the last QP number means multicast.
+/// QP numbers have 24 bits; the last one means multicast.
 const MAX_24BIT: u32 = 0x00ff_ffff;
 
 /// First number of a memory window; those of regions are below.
@@ -35,7 +36,7 @@ pub struct Tables {
     pub qps: Table<WireQp>,
     /// Shared receive queues, XRC and basic, by number.
     #[pin]
-    pub srqs: Table<WireSrq>,
+    pub srqs: Srqs<WireSrq>,
     /// Memory regions by the upper 24 bits of their keys.
     #[pin]
     pub mrs: KeyTable<WireMr>,
@@ -67,7 +68,7 @@ static TABLES: Global<Tables> = Global::new();
 pub fn init() -> Result {
     TABLES.init(try_pin_init!(Tables {
         qps <- Table::new(FIRST_QPN..MAX_24BIT),
-        srqs <- Table::new(1..MAX_24BIT),
+        srqs <- Srqs::new(),
         mrs <- KeyTable::new(1..FIRST_MW),
         mws <- Table::new(FIRST_MW..MAX_24BIT),
         ahs <- Table::new(1..MAX_24BIT),

@@ -10,9 +10,7 @@ use super::mr::MrData;
 use super::mw::MwData;
 use super::pd::PdData;
 use super::qp::QpData;
-use super::rcv_qp::RcvQpData;
 use super::srq::SrqData;
-use super::xrc::XrcdData;
 use super::{
     advise,
     ah,
@@ -26,11 +24,14 @@ use super::{
     port,
     post,
     qp,
-    rcv_qp,
     srq,
     xrc, //
 };
 use crate::prelude::*;
+use ::xrc::{
+    rcv_qp,
+    OpenDomain, //
+};
 use datapath::counters;
 use rdma::{
     ah::{
@@ -136,8 +137,8 @@ impl Provider for Xroce {
     type Srq = SrqData;
     type Qp = QpData;
     type Ah = AhData;
-    type Xrcd = XrcdData;
-    type RcvQp = RcvQpData;
+    type Xrcd = OpenDomain<Self>;
+    type RcvQp = rcv_qp::Registered<Self>;
 
     fn query_device(device: &Device<Self>) -> Result<DeviceAttr> {
         Ok(device::query(device))
@@ -297,12 +298,15 @@ impl Provider for Xroce {
         srq::doorbell(srq)
     }
 
-    fn alloc_xrcd(device: &Device<Self>, _udata: Option<&mut Udata<'_, Self>>) -> Result<XrcdData> {
-        XrcdData::new(&device.data().wire)
+    fn alloc_xrcd(
+        device: &Device<Self>,
+        _udata: Option<&mut Udata<'_, Self>>,
+    ) -> Result<OpenDomain<Self>> {
+        OpenDomain::new(device)
     }
 
     fn dealloc_xrcd(xrcd: &Xrcd<Self>) {
-        xrcd.data().domain().close();
+        xrcd.data().close();
     }
 
     fn create_qp(
@@ -337,7 +341,7 @@ impl Provider for Xroce {
 
     fn shown_qp(qp: &Qp<Self>) -> Option<Arc<TrackedQp<Self>>> {
         // The entry itself has no view.
-        Some(qp.data().view.as_ref()?.target()?.shown)
+        Some(qp.data().view.as_ref()?.target()?.into_shown())
     }
 
     fn create_rcv_qp(
@@ -345,11 +349,15 @@ impl Provider for Xroce {
         events: FileEvents,
         attr: &mut RcvQpAttr<'_>,
         end: RcvQpEnd,
-    ) -> Result<(u32, RcvQpData)> {
+    ) -> Result<(u32, rcv_qp::Registered<Self>)> {
         rcv_qp::create(xrcd, events, attr, end)
     }
 
-    fn register_rcv_qp(xrcd: &Xrcd<Self>, qp_num: u32, events: FileEvents) -> Result<RcvQpData> {
+    fn register_rcv_qp(
+        xrcd: &Xrcd<Self>,
+        qp_num: u32,
+        events: FileEvents,
+    ) -> Result<rcv_qp::Registered<Self>> {
         rcv_qp::register(xrcd, qp_num, events)
     }
 

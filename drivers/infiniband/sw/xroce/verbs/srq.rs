@@ -46,6 +46,10 @@ use rdma::uverbs::{
     udata::Udata, //
 };
 use rdma::wr::RecvWr;
+use xrc::{
+    Member,
+    XrcSrq, //
+};
 use zerocopy::IntoBytes;
 
 /// What ib_core's SRQ holds.
@@ -77,11 +81,11 @@ pub(crate) fn create(
     udata: Option<&mut Udata<'_, Xroce>>,
 ) -> Result<CreatedSrq<SrqData>> {
     let device = &init.pd.device().data().wire;
-    let (cq, domain) = completions(init)?;
+    let (cq, member) = completions(init)?;
     round_up(&mut init.attr)?;
     let charge = Charge::new(device, Kind::Srq)?;
     let reservation = tables::tables()?.srqs.reserve()?;
-    let srqn = Srqn::new(reservation.id());
+    let srqn = reservation.number();
     let new = match udata {
         Some(udata) => user_queue(init, srqn, udata)?,
         // Operations on a matching list have no verb in the kernel.
@@ -93,7 +97,7 @@ pub(crate) fn create(
         device,
         pd: init.pd.data().wire(),
         cq,
-        domain,
+        member,
         max_wr: init.attr.max_wr,
         max_sge: init.attr.max_sge,
         queue: new.queue,
@@ -112,18 +116,15 @@ pub(crate) fn create(
     })
 }
 
-/// Where receives complete and the number of the XRC domain, for the types of queues that have
-/// these. EINVAL when one is missing.
-fn completions(init: &SrqInitAttr<'_, Xroce>) -> Result<(Option<Ref<WireCq>>, Option<u64>)> {
-    if init.srq_type == SrqType::Basic {
-        return Ok((None, None));
-    }
-    let cq = init.cq.ok_or(EINVAL)?.data().wire.clone();
-    let domain = match init.srq_type {
-        SrqType::Xrc => Some(init.xrcd.ok_or(EINVAL)?.data().id()),
-        SrqType::Basic | SrqType::TagMatching => None,
+/// Where receives complete and the place in an XRC domain, for the types of queues that have these.
+/// EINVAL when one is missing.
+fn completions(init: &SrqInitAttr<'_, Xroce>) -> Result<(Option<Ref<WireCq>>, Option<Member>)> {
+    let (cq, member) = match XrcSrq::new(init)? {
+        Some(XrcSrq { cq, member }) => (Some(cq), Some(member)),
+        None if init.srq_type == SrqType::TagMatching => (Some(init.cq.ok_or(EINVAL)?), None),
+        None => (None, None),
     };
-    Ok((Some(cq), domain))
+    Ok((cq.map(|cq| cq.data().wire.clone()), member))
 }
 
 /// The size that a queue gets whose user asks for `attr`. EINVAL beyond the device's limits.

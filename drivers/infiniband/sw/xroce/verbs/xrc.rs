@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! XRC: domains, and the targets in them as ib_core sees them.
+//! XRC: what crate `xrc` wants of this device, and the targets as ib_core sees them.
 //!
-//! Crate `xrc` contains the rules for their lifetimes. This file creates, shows and destroys them
-//! on this device. Targets that processes know only by number are in `rcv_qp.rs`.
+//! Crate `xrc` contains the rules, and what the operations on XRC objects do. This file makes the
+//! queue pair of a target, counts objects, and ends targets.
 
 use super::qp::QpData;
 use crate::prelude::*;
 use crate::verbs::provider::Xroce;
+use ::xrc::{
+    Counted,
+    OpenTarget,
+    RcvQpProvider,
+    Views,
+    XrcProvider, //
+};
 use datapath::limits::{
     self,
     Charge,
@@ -25,6 +32,7 @@ use rdma::device::Device;
 use rdma::qp::{
     CreatedQp,
     Qp,
+    QpAttr,
     QpCap,
     QpInitAttr,
     QpType, //
@@ -35,39 +43,20 @@ use rdma::restrack::{
     TrackedQp, //
 };
 
-/// What ib_core's XRC domain holds.
-pub(crate) struct XrcdData {
-    domain: Arc<xrc::Domain<Tgt>>,
-    _charge: Charge,
-}
-
-impl XrcdData {
-    /// Makes a domain. ENOMEM when the device has as many as it can.
-    pub(crate) fn new(device: &Arc<WireDevice>) -> Result<Self> {
-        Ok(XrcdData {
-            _charge: Charge::new(device, Kind::Xrcd)?,
-            domain: xrc::Domain::new(limits::MAX_TGT_PER_DOMAIN)?,
-        })
-    }
-
-    /// The domain.
-    pub(crate) fn domain(&self) -> &Arc<xrc::Domain<Tgt>> {
-        &self.domain
-    }
-
-    /// Its number.
-    pub(crate) fn id(&self) -> u64 {
-        self.domain.id()
-    }
-}
-
 /// An XRC target, as its domain sees it.
 #[derive(Clone)]
 pub(crate) struct Tgt {
-    pub(crate) wire: Ref<WireQp>,
+    wire: Ref<WireQp>,
     /// Its entry in `rdma res`, which is gone when the target has ended. Calls that hold a copy of
     /// this may go on with what is left of it.
-    pub(crate) shown: Arc<TrackedQp<Xroce>>,
+    shown: Arc<TrackedQp<Xroce>>,
+}
+
+impl Tgt {
+    /// Its entry in `rdma res`.
+    pub(crate) fn into_shown(self) -> Arc<TrackedQp<Xroce>> {
+        self.shown
+    }
 }
 
 impl ::xrc::Target for Tgt {
@@ -78,77 +67,37 @@ impl ::xrc::Target for Tgt {
     }
 }
 
-/// An XRC target: a new one, or, when the capacities say so, a view of an existing one. All other
-/// capacities mean nothing.
-pub(crate) fn create_tgt(
-    device: &Device<Xroce>,
-    init: &mut QpInitAttr<'_, Xroce>,
-    handle: QpHandle,
-) -> Result<CreatedQp<QpData>> {
-    let domain = init.xrcd.ok_or(EINVAL)?.data().domain();
-    let asked = core::mem::take(&mut init.cap);
-    if asked.max_send_wr == abi::XROCE_TGT_OPEN {
-        let charge = Charge::new(&device.data().wire, Kind::Qp)?;
-        let qpn = Qpn::checked(asked.max_recv_wr).ok_or(EINVAL)?;
-        let (target, view) = domain.open(qpn, handle)?;
-        let wire = target.wire;
-        return Ok(CreatedQp {
-            qp_num: wire.qpn.get(),
-            tracked: false,
-            data: QpData {
-                wire,
-                view: Some(view),
-                _charge: Some(charge),
-                _mappings: [None, None],
-            },
-        });
+impl XrcProvider for Xroce {
+    type Target = Tgt;
+    type Number = Reservation<'static, WireQp>;
+    type Charge = Charge;
+
+    const MAX_TARGETS: usize = limits::MAX_TGT_PER_DOMAIN;
+    const OPEN_TARGET: u32 = abi::XROCE_TGT_OPEN;
+
+    fn charge(device: &Device<Self>, what: Counted) -> Result<Charge> {
+        let kind = match what {
+            Counted::Domain => Kind::Xrcd,
+            Counted::User => Kind::Qp,
+        };
+        Charge::new(&device.data().wire, kind)
     }
-    let NewTarget {
-        reservation,
-        target,
-        views,
-    } = NewTarget::new(device, domain)?;
-    let wire = target.wire.clone();
-    let qpn = wire.qpn;
-    let view = domain.insert(qpn, target, views, handle)?;
-    reservation.publish(wire.clone());
-    Ok(CreatedQp {
-        qp_num: qpn.get(),
-        tracked: false,
-        data: QpData {
-            wire,
-            view: Some(view),
-            _charge: None,
-            _mappings: [None, None],
-        },
-    })
-}
 
-/// An XRC target that belongs to no domain yet.
-pub(crate) struct NewTarget {
-    /// Its number, under which no packet finds it before this is published.
-    pub(crate) reservation: Reservation<'static, WireQp>,
-    /// The target, in the reset state.
-    pub(crate) target: Tgt,
-    /// Where its events go.
-    pub(crate) views: Arc<xrc::Views>,
-}
+    fn reserve_target(_device: &Device<Self>) -> Result<(Qpn, Self::Number)> {
+        let reservation = tables::tables()?.qps.reserve()?;
+        Ok((Qpn::new(reservation.id()), reservation))
+    }
 
-impl NewTarget {
-    /// Makes a target for `domain`. ENOMEM when the device has as many queue pairs as it may.
-    pub(crate) fn new(device: &Device<Xroce>, domain: &xrc::Domain<Tgt>) -> Result<Self> {
+    fn new_target(device: &Device<Self>, qpn: Qpn, domain: u64, views: &Arc<Views>) -> Result<Tgt> {
         let wire_device = &device.data().wire;
         let charge = Charge::new(wire_device, Kind::Qp)?;
-        let reservation = tables::tables()?.qps.reserve()?;
-        let qpn = Qpn::new(reservation.id());
-        let views = domain.views(qpn)?;
         let wire = WireQp::new(
             Identity {
                 qpn,
                 kind: QpKind::XrcTgt,
                 device: wire_device,
                 pd: None,
-                domain: Some(domain.id()),
+                domain: Some(domain),
                 sq_sig_all: false,
                 user: false,
                 cap: QpCap::default(),
@@ -173,26 +122,56 @@ impl NewTarget {
                 _mappings: [None, None],
             },
         )?;
-        Ok(Self {
-            reservation,
-            target: Tgt { wire, shown },
-            views,
-        })
+        Ok(Tgt { wire, shown })
+    }
+
+    fn publish_target(number: Self::Number, target: &Tgt) {
+        number.publish(target.wire.clone());
     }
 }
 
-/// What `rdma -dd resource show qp` says of a target besides what ib_core does: the number of its
-/// domain, as in the kernel log, how many have it open or are registered for it, and how many
-/// events of the domain's targets had no recipient.
+impl RcvQpProvider for Xroce {
+    fn shown(target: &Tgt) -> &TrackedQp<Self> {
+        &target.shown
+    }
+
+    fn attributes(target: &Tgt) -> QpAttr {
+        target.wire.attributes()
+    }
+
+    fn discard(target: &Tgt) {
+        target.wire.stop();
+    }
+}
+
+/// An XRC target: a new one, or a view of an existing one.
+pub(crate) fn create_tgt(
+    device: &Device<Xroce>,
+    init: &mut QpInitAttr<'_, Xroce>,
+    handle: QpHandle,
+) -> Result<CreatedQp<QpData>> {
+    let OpenTarget {
+        target,
+        qpn,
+        view,
+        charge,
+    } = ::xrc::open_target(device, init, handle)?;
+    Ok(CreatedQp {
+        qp_num: qpn.get(),
+        tracked: false,
+        data: QpData {
+            wire: target.wire,
+            view: Some(view),
+            _charge: charge,
+            _mappings: [None, None],
+        },
+    })
+}
+
+/// What `rdma -dd resource show qp` says of a target besides what ib_core does.
 pub(crate) fn show(qp: &Qp<Xroce>, entry: &mut ResEntry) -> Result {
-    let wire = &qp.data().wire;
-    let (Some(domain), Some(users)) = (wire.domain, wire.listeners()) else {
-        return Ok(());
-    };
-    entry.driver_numbers(&[
-        (c"xrcd", domain),
-        (c"views", u64::from(users.views)),
-        (c"registrations", u64::from(users.registrations)),
-        (c"unheard", users.unheard),
-    ])
+    match qp.data().wire.views() {
+        Some(views) => views.show(entry),
+        None => Ok(()),
+    }
 }

@@ -14,10 +14,7 @@ use rdma::qp::{
 pub(crate) fn destroy(qp: &Qp<Xroce>, cause: DestroyCause) {
     let QpData { wire, view, .. } = qp.data();
     match view {
-        Some(view) => view.close(match cause {
-            DestroyCause::Explicit => xrc::Close::Explicit,
-            DestroyCause::FileClosing => xrc::Close::FileClosing,
-        }),
+        Some(view) => view.close(cause),
         None => wire.retire(),
     }
 }

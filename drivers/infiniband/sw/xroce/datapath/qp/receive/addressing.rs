@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which shared receive queue an XRC packet names, and which memory it may access through it.
+//! Which shared receive queue an XRC packet names, and which memory it may access through it. Crate
+//! `xrc` has the rules.
 
 use crate::prelude::*;
-use crate::tables;
-use roce::responder::ReceiveError;
-use roce::xrc::{
-    check_domain,
-    Found, //
+use crate::tables::{
+    self,
+    Tables, //
 };
+use roce::responder::ReceiveError;
 
 /// The XRC SRQ `srqn`, if the QP's domain may use it. Any context.
 pub(super) fn srq(qp: &WireQp, srqn: Srqn) -> Result<Ref<WireSrq>, ReceiveError> {
-    let mut checked = None;
-    let srq = tables::get().and_then(|t| {
-        // The sender of the packet chose the number: what is another domain's is not even held.
-        t.srqs.get_if(srqn.get(), |srq| {
-            checked.insert(check(qp, Some(srq))).is_ok()
-        })
-    });
-    checked.unwrap_or_else(|| check(qp, None))?;
-    srq.ok_or(ReceiveError::InvalidSrq)
+    look_up(qp, |tables, domain| tables.srqs.get(srqn, domain))
 }
 
 /// Runs `f` on the XRC SRQ `srqn`, if the QP's domain may use it. Any context.
@@ -29,12 +21,7 @@ pub(super) fn with_srq<R>(
     srqn: Srqn,
     f: impl FnOnce(&WireSrq) -> R,
 ) -> Result<R, ReceiveError> {
-    tables::get()
-        .and_then(|t| {
-            t.srqs
-                .with(srqn.get(), |srq| check(qp, Some(srq)).map(|()| f(srq)))
-        })
-        .unwrap_or_else(|| check(qp, None).and(Err(ReceiveError::InvalidSrq)))
+    look_up(qp, |tables, domain| tables.srqs.with(srqn, domain, f))
 }
 
 /// The protection domain that remote keys must belong to: the QP's, or for XRC that of the SRQ that
@@ -46,16 +33,14 @@ pub(crate) fn remote_pd(qp: &WireQp, srqn: Option<Srqn>) -> Result<PdId, Fault> 
     }
 }
 
-/// Asks the rules of XRC about what was found under an SRQ number; counts what they forbid. A queue
-/// that is broken is there, and still says whose memory it is.
-fn check(qp: &WireQp, srq: Option<&WireSrq>) -> Result<(), ReceiveError> {
-    let found = srq
-        .filter(|srq| !srq.is_gone())
-        .and_then(|srq| srq.domain)
-        .map_or(Found::Nothing, Found::Domain);
-    let result = match qp.domain {
-        Some(own) => check_domain(found, own),
-        None => Err(ReceiveError::InvalidSrq),
+/// Looks for an SRQ that the QP's domain may use; counts what that does not allow.
+fn look_up<R>(
+    qp: &WireQp,
+    find: impl FnOnce(&Tables, u64) -> Result<R, ReceiveError>,
+) -> Result<R, ReceiveError> {
+    let result = match (tables::get(), qp.domain) {
+        (Some(tables), Some(own)) => find(tables, own),
+        _ => Err(ReceiveError::InvalidSrq),
     };
     if result.is_err() {
         qp.device.count(Counter::XrcViolation, 1);
