@@ -14,7 +14,8 @@ struct xrdma_link;
 typedef int (*xrdma_newlink_fn)(const char *name, struct net_device *netdev);
 typedef int (*xrdma_dellink_fn)(struct ib_device *dev);
 
-struct xrdma_link *xrdma_link_register(const char *type, u32 driver_id,
+struct xrdma_link *xrdma_link_register(const char *type, const char *also,
+				       const char *not_with, u32 driver_id,
 				       xrdma_newlink_fn newlink,
 				       xrdma_dellink_fn dellink);
 void xrdma_link_unregister(struct xrdma_link *l);

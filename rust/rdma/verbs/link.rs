@@ -13,7 +13,10 @@ use crate::{
 };
 use core::{
     marker::PhantomData,
-    ptr::NonNull,
+    ptr::{
+        self,
+        NonNull, //
+    },
     slice, //
 };
 use kernel::{
@@ -76,6 +79,14 @@ unsafe fn string<'a>(at: *const kernel::ffi::c_char) -> Result<&'a CStr> {
     CStr::from_bytes_with_nul(bytes).map_err(|_| EINVAL)
 }
 
+/// A second name of a link type, which is that of another module.
+pub struct Also {
+    /// The name.
+    pub name: &'static CStr,
+    /// The module whose link type it is.
+    pub module: &'static CStr,
+}
+
 /// The registration of a link type.
 ///
 /// While it exists, users may add devices. When it is dropped, or leaked and the
@@ -99,19 +110,26 @@ unsafe impl<P: Provider, L: LinkOps<P>> Send for Registration<P, L> {}
 unsafe impl<P: Provider, L: LinkOps<P>> Sync for Registration<P, L> {}
 
 impl<P: Provider, L: LinkOps<P>> Registration<P, L> {
-    /// Registers link type `name`. Process context.
+    /// Registers link type `name`, under a second name as well if `also` says so. Process context.
     ///
     /// # Errors
     ///
-    /// `EBUSY` when this module has a registration already; `EEXIST`, and a warning in the log,
+    /// `EBUSY` when this module has a registration already, or when the module of `also` is loaded
+    /// or its name taken; `EEXIST`, and a warning in the log,
     /// when another one has a link type of that name; `ENOMEM`; `ENODEV` without
     /// [`Services`](crate::work::Services).
-    pub fn new(name: &'static CStr) -> Result<Self> {
+    pub fn new(name: &'static CStr, also: Option<Also>) -> Result<Self> {
+        let (also, not_with) = also.map_or((ptr::null(), ptr::null()), |also| {
+            (also.name.as_char_ptr(), also.module.as_char_ptr())
+        });
         // SAFETY: The functions are those of a link type of `P`'s; its devices have `P`'s driver
-        // id, and all devices with that have a `dealloc_driver` operation. The name is static.
+        // id, and all devices with that have a `dealloc_driver` operation. The names are static;
+        // `not_with` is a string if `also` is one.
         let ptr = from_err_ptr(unsafe {
             bindings::xrdma_link_register(
                 name.as_char_ptr(),
+                also,
+                not_with,
                 P::DRIVER_ID,
                 Some(Self::newlink),
                 Some(Self::dellink),

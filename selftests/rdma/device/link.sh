@@ -111,6 +111,29 @@ rxe_there() {
 	fails_with 'Address already in use' add_link h2 x2 e2 || return 1
 	rdma link del y1 && until_true 10 gone y1 && add_link h2 x2 e2 && rdma link del x2
 }
+# What package xroce-as-rxe brings: who asks for rdma_rxe gets xroce, but not beside a real one.
+conf=/etc/modprobe.d/xroce-as-rxe.conf
+as_rxe() {
+	rdma link del x1
+	modprobe -r xroce && modprobe rdma_rxe &&
+		cp "${BASH_SOURCE[0]%/*}/../../../tools/system/xroce-as-rxe.conf" $conf || return 1
+	fails_with 'Device or resource busy' modprobe xroce && rmmod rdma_rxe &&
+		modprobe rdma_rxe && is_xroce || return 1
+	modprobe -r rdma_rxe && [ ! -e /sys/module/xroce ] || return 1
+	# The kernel asks for the module of a link type that it does not know.
+	add_link h1 x1 e1 rxe && is_xroce && add_link h2 x2 e2 xroce &&
+		wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2 && use_ip 4 || return 1
+	fails_with 'File exists' add_link h1 x3 e1 rxe && [ -e $sys/hw_counters/xrc_srq_err ] || return 1
+	# The driver id is ours: our plug-in takes the device, and requests with another id fail.
+	pingpong ibv_xsrq_pingpong -n 20 && "$SELFTEST_BIN/selftest-handles" envelopes x1 "$GID1"
+}
+is_xroce() { [ -e /sys/module/xroce ] && [ ! -e /sys/module/rdma_rxe ]; }
+not_as_rxe() {
+	rdma link del x2
+	rdma link del x1
+	rm -f $conf
+	modprobe -r xroce && add_link h1 x1 e1 && wait_gid x1 10.7.0.1 && modprobe rdma_rxe && [ -e /sys/module/rdma_rxe ]
+}
 # The net device goes to another namespace while its device is made: none is left behind.
 moves_meanwhile() {
 	local i rounds=20 mover
@@ -137,7 +160,7 @@ netns_del() {
 	ip netns del h1 && until_true 20 gone x1
 }
 
-plan 19
+plan 21
 hosts_net || die "no namespaces"
 check autoload-by-type autoload
 check shown shown
@@ -162,6 +185,12 @@ if [ "$TYPE" = rxe ]; then
 	skip port-taken-by-rxe "this is rxe"
 else
 	check port-taken-by-rxe rxe_there
+fi
+if [ "$TYPE" = rxe ]; then
+	for c in as-rxe not-as-rxe; do skip $c "this is rxe"; done
+else
+	check_stock as-rxe as_rxe
+	check_stock not-as-rxe not_as_rxe
 fi
 if [ "$TYPE" = rxe ]; then
 	skip netdev-moves-meanwhile "rxe's devices stay"

@@ -17,7 +17,10 @@ use datapath::{
     tables, //
 };
 use prelude::*;
-use rdma::link::Registration;
+use rdma::link::{
+    Also,
+    Registration, //
+};
 use rdma::net::NetdevNotifier;
 use rdma::work::Services;
 use verbs::link::{
@@ -43,6 +46,10 @@ module! {
             default: 0,
             description: "Completion vectors of a device, at most one for each possible CPU (0: as many)",
         },
+        as_rxe: u8 {
+            default: 0,
+            description: "Make devices for the link type of rdma_rxe too, which must not be loaded (0)",
+        },
     },
 }
 
@@ -54,6 +61,21 @@ fn param<T: Copy>(value: impl Borrow<T>) -> T {
 /// How many completion vectors a new device gets; 0: one for each possible CPU.
 fn comp_vectors() -> u32 {
     param(module_parameters::comp_vectors.value())
+}
+
+/// The link type, and with `as_rxe` that of rdma_rxe as well: scripts have its name in them.
+/// The driver id stays our own, since it says which ABI user space speaks.
+fn links() -> Result<Registration<Xroce, Links>> {
+    let also = (param::<u8>(module_parameters::as_rxe.value()) != 0).then_some(Also {
+        name: c"rxe",
+        module: c"rdma_rxe",
+    });
+    let as_rxe = also.is_some();
+    Registration::new(c"xroce", also).inspect_err(|e| {
+        if as_rxe && *e == EBUSY {
+            pr_err!("as_rxe: rdma_rxe is loaded, which has to go first: rmmod rdma_rxe\n");
+        }
+    })
 }
 
 /// The module. Fields are dropped in this order: no new devices and the end of the old ones, no
@@ -78,7 +100,7 @@ impl kernel::Module for Module {
         tables::init()?;
         link::init()?;
         let watch = NetdevNotifier::register::<Watch>()?;
-        let links = Registration::new(c"xroce")?;
+        let links = links()?;
         pr_info!(
             "soft RoCEv2 with XRC, UDP port {}, user ABI {}\n",
             roce::wire::UDP_PORT,
