@@ -65,7 +65,7 @@ port() { # NR OPTION,...
 
 # With host=I it is the I-th of several (tools/vm/hosts.sh), which its lines say, too.
 machine_run() {
-	local ports fs9p append rc=0 i=${host:-1} alarm named from=/
+	local ports fs9p append rc=0 i=${host:-1} alarm named from=/ log_buffer=16M
 	mapfile -t ports < <(
 		port 1 path=/vmrun/stdout
 		port 2 path=/vmrun/stderr
@@ -85,7 +85,9 @@ machine_run() {
 	fs9p=(-virtfs "local,path=$from,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
 		-virtfs "local,path=/vmrun/addon,mount_tag=addon,security_model=none,readonly=on,multidevs=remap")
 	append="console=ttyS0 panic=-1 oops=panic quiet mitigations=off tsc=reliable no_timer_check"
-	append+=" vm.nvdimm log_buf_len=16M rcupdate.rcu_cpu_stall_timeout=60 vm.timeout=$limit $params"
+	# kmemleak scans the buffer, and four times as much that describes it.
+	[ "$flavour" = stock ] || log_buffer=4M
+	append+=" vm.nvdimm log_buf_len=$log_buffer rcupdate.rcu_cpu_stall_timeout=60 vm.timeout=$limit $params"
 	# Slab's own checks, where drivers' objects are. KASAN names the owners of an
 	# object; slab's own record would cost as much again.
 	[ "$flavour" = stock ] || append+=" slab_debug=-;FZP,kmalloc*"
