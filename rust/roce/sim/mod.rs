@@ -16,9 +16,12 @@
 
 pub mod build;
 pub mod crc;
+pub mod flow;
 pub mod fuzz;
 pub mod network;
 pub mod node;
 pub mod rng;
 pub mod run;
+pub mod wire;
+pub mod wires;
 pub mod workload;

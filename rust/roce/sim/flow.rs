@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What flows over a wire: a connection that always has messages to send, or a reference that
+//! stands for TCP.
+
+use std::collections::{
+    BTreeMap,
+    BTreeSet, //
+};
+
+use roce::key::Key;
+use roce::mtu::Mtu;
+use roce::number::{
+    Qpn,
+    Srqn, //
+};
+use roce::psn::Psn;
+use roce::requester::{
+    Requester,
+    RequesterConfig,
+    RequesterEnv,
+    SendCompletion,
+    SendOp,
+    SendWr,
+    Wqe, //
+};
+use roce::responder::{
+    Access,
+    AtomicOp,
+    CompletionLost,
+    Flush,
+    QpEvent,
+    ReceiveError,
+    RecvCompletion,
+    RemoteAccess,
+    Resource,
+    Responder,
+    ResponderConfig,
+    ResponderEnv,
+    ScatterError, //
+};
+use roce::status::{
+    Fault,
+    WcStatus, //
+};
+use roce::wire::HeaderBuf;
+
+/// What is sent, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    pub op: SendOp,
+    /// Bytes of a message.
+    pub length: u32,
+    /// Messages under way at a time.
+    pub depth: usize,
+    /// Messages in all.
+    pub count: usize,
+    /// QP attributes.
+    pub timeout: u8,
+    pub retry_cnt: u8,
+    /// Bytes; as the device of the module sets it.
+    pub max_window: u32,
+}
+
+impl Load {
+    /// 64 KiB, 64 of them at a time, with a window of 384 packets of 4096 bytes.
+    pub const fn bulk(op: SendOp, count: usize) -> Self {
+        Self {
+            op,
+            length: 65536,
+            depth: 64,
+            count,
+            timeout: 14,
+            retry_cnt: 7,
+            max_window: 384 * 4096,
+        }
+    }
+}
+
+/// The sending end's buffers and completions.
+#[derive(Default)]
+pub struct SendEnd {
+    /// When each message ended.
+    pub ends: Vec<u64>,
+    pub now: u64,
+    pub failed: Option<WcStatus>,
+}
+
+impl RequesterEnv for SendEnd {
+    fn scatter(&mut self, _slot: u32, _offset: u32, _data: &[u8]) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn complete(&mut self, completion: &SendCompletion) {
+        match completion.status {
+            WcStatus::Success => self.ends.push(self.now),
+            status => {
+                self.failed.get_or_insert(status);
+            }
+        }
+    }
+
+    fn local(&mut self, _slot: u32) -> Result<(), WcStatus> {
+        Ok(())
+    }
+
+    fn fatal(&mut self) {}
+
+    fn sq_drained(&mut self) {}
+}
+
+/// The receiving end: memory and receives without end.
+#[derive(Default)]
+pub struct RecvEnd {
+    pub replies: Vec<Vec<u8>>,
+    /// Bytes that arrived, each counted once.
+    pub bytes: u64,
+}
+
+impl ResponderEnv for RecvEnd {
+    fn take_receive(&mut self, _srqn: Option<Srqn>) -> Result<(), ReceiveError> {
+        Ok(())
+    }
+
+    fn can_complete(&mut self) -> bool {
+        true
+    }
+
+    fn check_xrc(&mut self, _srqn: Srqn) -> Result<(), ReceiveError> {
+        Ok(())
+    }
+
+    fn scatter(&mut self, _offset: u32, data: &[u8]) -> Result<(), ScatterError> {
+        self.bytes += data.len() as u64;
+        Ok(())
+    }
+
+    fn complete_receive(&mut self, _c: &RecvCompletion) -> Result<(), CompletionLost> {
+        Ok(())
+    }
+
+    fn check_remote(&mut self, _a: &RemoteAccess) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn remote_write(
+        &mut self,
+        _srqn: Option<Srqn>,
+        _rkey: Key,
+        _va: u64,
+        data: &[u8],
+    ) -> Result<(), Fault> {
+        self.bytes += data.len() as u64;
+        Ok(())
+    }
+
+    fn atomic(&mut self, _: Option<Srqn>, _: Key, _: u64, _: AtomicOp) -> Result<u64, Fault> {
+        Ok(0)
+    }
+
+    fn flush(&mut self, _srqn: Option<Srqn>, _flush: &Flush) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn invalidate(&mut self, _rkey: Key) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn reply(&mut self, header: &HeaderBuf) {
+        self.replies.push(header.as_slice().to_vec());
+    }
+
+    fn event(&mut self, _event: QpEvent) {}
+
+    fn fatal(&mut self) {}
+}
+
+/// A connection: the requester at end 0, the responder at end 1.
+pub struct Connection {
+    pub load: Load,
+    pub requester: Requester<Vec<Wqe>>,
+    pub responder: Responder<Vec<Resource>>,
+    pub send: SendEnd,
+    pub recv: RecvEnd,
+    posted: usize,
+}
+
+/// READs that may be outstanding: what perftest asks for.
+const READS: u8 = 16;
+
+impl Connection {
+    pub fn new(load: Load, first_psn: u32) -> Self {
+        let mut requester = Requester::new(vec![Wqe::default(); load.depth]);
+        requester.configure(&RequesterConfig {
+            dest_qpn: Qpn::new(1),
+            mtu: Mtu::M4096,
+            sq_psn: Psn::new(first_psn),
+            pkey: 0xffff,
+            timeout: load.timeout,
+            retry_cnt: load.retry_cnt,
+            rnr_retry: 7,
+            max_rd_atomic: READS,
+            max_window: load.max_window,
+            ..RequesterConfig::default()
+        });
+        let mut responder = Responder::new(vec![Resource::default(); READS.into()]);
+        responder.configure(&ResponderConfig {
+            dest_qpn: Qpn::new(1),
+            mtu: Mtu::M4096,
+            rq_psn: Psn::new(first_psn),
+            pkey: 0xffff,
+            access: Access::ALL,
+            max_dest_rd_atomic: READS,
+            ..ResponderConfig::default()
+        });
+        Self {
+            load,
+            requester,
+            responder,
+            send: SendEnd::default(),
+            recv: RecvEnd::default(),
+            posted: 0,
+        }
+    }
+
+    /// Posts as much as there is room for.
+    pub fn post(&mut self) {
+        while self.posted < self.load.count && self.requester.room() != 0 {
+            let wr = SendWr {
+                op: self.load.op,
+                length: self.load.length,
+                rkey: Key::new(1),
+                ..SendWr::default()
+            };
+            self.requester.push(wr).expect("there is room");
+            self.posted += 1;
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.send.failed.is_some() || self.send.ends.len() >= self.load.count
+    }
+}
+
+/// A flow that stands for TCP with SACK: each packet is acknowledged by itself and sent again by
+/// itself, when a packet was acknowledged that was sent some quarters of a round trip later (RACK,
+/// RFC 8985: first one, and one more whenever that was too early), or nothing was for two round
+/// trips (its tail loss probe). The window is that of Reno (RFC 5681), with the factor and the
+/// growth of CUBIC where it is friendly to Reno (RFC 9438, 4.3). What was sent again too early does
+/// not shrink it (RFC 4015).
+pub struct Reference {
+    /// Packets still to deliver, and delivered so far.
+    pub left: u64,
+    pub delivered: u64,
+    /// When the last was delivered.
+    pub end: u64,
+    window: f64,
+    threshold: f64,
+    /// When each packet was sent.
+    flight: BTreeMap<u64, u64>,
+    /// Packets that were taken for lost.
+    lost: BTreeSet<u64>,
+    /// Quarters of a round trip after which they are.
+    quarters: u64,
+    /// The window before the last loss.
+    undo: f64,
+    next: u64,
+    /// Losses of packets before this one are the same loss.
+    recover: u64,
+    srtt: u64,
+    last_heard: u64,
+    pub retransmitted: u64,
+}
+
+/// Payload of its packets, bytes.
+pub const SEGMENT: u64 = 4096;
+
+/// CUBIC's factor, and the growth that goes with it.
+const BETA: f64 = 0.7;
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+impl Reference {
+    pub fn new(packets: u64) -> Self {
+        Self {
+            left: packets,
+            delivered: 0,
+            end: 0,
+            window: 10.0,
+            threshold: f64::MAX,
+            flight: BTreeMap::new(),
+            lost: BTreeSet::new(),
+            quarters: 1,
+            undo: 0.0,
+            next: 0,
+            recover: 0,
+            srtt: 0,
+            last_heard: 0,
+            retransmitted: 0,
+        }
+    }
+
+    /// The next packet, if the window has room for one.
+    pub fn poll(&mut self, now: u64) -> Option<u64> {
+        if self.left == 0 || self.flight.len() as f64 >= self.window.max(2.0) {
+            return None;
+        }
+        if self.flight.is_empty() {
+            self.last_heard = now;
+        }
+        self.left -= 1;
+        let id = self.next;
+        self.next += 1;
+        self.flight.insert(id, now);
+        Some(id)
+    }
+
+    fn on_lost(&mut self, ids: &[u64]) {
+        for id in ids {
+            self.flight.remove(id);
+            self.lost.insert(*id);
+            self.left += 1;
+            self.retransmitted += 1;
+            if *id >= self.recover {
+                self.undo = self.window;
+                self.recover = self.next;
+                self.threshold = (self.window * BETA).max(2.0);
+                self.window = self.threshold;
+            }
+        }
+    }
+
+    /// `id` was acknowledged.
+    pub fn acked(&mut self, id: u64, now: u64) {
+        self.last_heard = now;
+        if self.lost.remove(&id) {
+            self.quarters = (self.quarters + 1).min(4);
+            self.window = self.window.max(self.undo);
+        }
+        let Some(sent) = self.flight.remove(&id) else {
+            return;
+        };
+        self.delivered += 1;
+        self.end = now;
+        let rtt = now - sent;
+        self.srtt = match self.srtt {
+            0 => rtt,
+            srtt => srtt - srtt / 8 + rtt / 8,
+        };
+        if self.window < self.threshold {
+            self.window += 1.0;
+        } else {
+            self.window += ALPHA / self.window;
+        }
+        let edge = sent.saturating_sub(self.srtt * self.quarters / 4);
+        let lost: Vec<u64> = self
+            .flight
+            .range(..id)
+            .filter(|(_, at)| **at < edge)
+            .map(|(id, _)| *id)
+            .collect();
+        self.on_lost(&lost);
+    }
+
+    pub fn deadline(&self) -> Option<u64> {
+        let wait = match self.srtt {
+            0 => 1_000_000_000,
+            srtt => 2 * srtt + 2_000_000,
+        };
+        (!self.flight.is_empty()).then(|| self.last_heard + wait)
+    }
+
+    /// The deadline has come: the newest packet is sent again, to learn of the others.
+    pub fn on_deadline(&mut self, now: u64) {
+        self.last_heard = now;
+        if let Some((&id, _)) = self.flight.iter().next_back() {
+            self.on_lost(&[id]);
+        }
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.left == 0 && self.flight.is_empty()
+    }
+}

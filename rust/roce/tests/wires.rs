@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Goodput over wires that delay, lose and disorder, in virtual time, beside that of a flow that
+//! stands for TCP. `cargo test --test wires -- --nocapture` prints the table; `ROCE_SIM_RUNS=n`
+//! sets the number of wires that are made at random, and `ROCE_SIM_SEED=n` replays one.
+
+#[path = "../sim/mod.rs"]
+mod sim;
+
+use roce::requester::SendOp;
+use sim::flow::Load;
+use sim::rng::Rng;
+use sim::wire::{
+    Disorder,
+    Loss,
+    WireConfig, //
+};
+use sim::wires::{
+    run,
+    Outcome,
+    Traffic, //
+};
+
+const MS: u64 = 1_000_000;
+
+/// 1 Gbit/s, a millisecond each way.
+const WIRE: WireConfig = WireConfig::new(MS);
+
+/// 64 KiB messages, 64 outstanding, so many of them.
+const MESSAGES: usize = 1000;
+
+/// A kind of wire, and what is asserted about it: goodput in percent of the reference's, of WRITE
+/// and SEND, and of READ. A READ of 64 KiB is also limited by the 16 that may be outstanding: by
+/// 1 MiB a round trip.
+struct Row {
+    name: &'static str,
+    wire: WireConfig,
+    write: f64,
+    read: f64,
+}
+
+const fn row(name: &'static str, wire: WireConfig, write: f64, read: f64) -> Row {
+    Row {
+        name,
+        wire,
+        write,
+        read,
+    }
+}
+
+/// Wires that programs are tested on. Where the numbers are low, a responder that drops what
+/// comes out of order is the reason: all that was in flight behind a gap is sent again, and a packet
+/// that was overtaken counts as lost.
+fn rows() -> Vec<Row> {
+    let lossy = |loss| WireConfig { loss, ..WIRE };
+    let disordered = |disorder| WireConfig { disorder, ..WIRE };
+    let bursts = Loss::Bursts {
+        enter: 100,
+        leave: 20_000,
+        loss: 50_000,
+    };
+    let behind = Disorder::Behind {
+        per_100_000: 2000,
+        packets: 3,
+    };
+    vec![
+        row("20 us", WireConfig::new(MS / 50), 95.0, 95.0),
+        row("1 ms", WIRE, 95.0, 95.0),
+        row("5 ms", WireConfig::new(5 * MS), 95.0, 80.0),
+        row("20 ms", WireConfig::new(20 * MS), 40.0, 25.0),
+        row("jitter 1 ms", WireConfig { jitter: MS, ..WIRE }, 95.0, 95.0),
+        row("queue of 64", WireConfig { queue: 64, ..WIRE }, 75.0, 75.0),
+        row("loss 0.1 %", lossy(Loss::Random(100)), 65.0, 40.0),
+        row("loss 1 %", lossy(Loss::Random(1000)), 75.0, 50.0),
+        row("loss 10 %", lossy(Loss::Random(10_000)), 25.0, 15.0),
+        row("bursts", lossy(bursts), 60.0, 40.0),
+        row("reorder 2 %", disordered(Disorder::Ahead(2000)), 10.0, 8.0),
+        row(
+            "reorder 25 %",
+            disordered(Disorder::Ahead(25_000)),
+            4.0,
+            3.0,
+        ),
+        row("3 behind, 2 %", disordered(behind), 10.0, 8.0),
+        row(
+            "duplicate 5 %",
+            WireConfig {
+                duplicate: 5000,
+                ..WIRE
+            },
+            90.0,
+            90.0,
+        ),
+        row(
+            "corrupt 1 %",
+            WireConfig {
+                corrupt: 1000,
+                ..WIRE
+            },
+            75.0,
+            50.0,
+        ),
+    ]
+}
+
+/// One connection, the same in both directions of the wire.
+fn alone(wire: WireConfig, load: Load, seed: u64) -> Outcome {
+    let mut run = run(wire, wire, &[Traffic::Roce(load)], seed);
+    run.flows.remove(0)
+}
+
+/// The goodput of the reference, MB/s.
+fn reference(wire: WireConfig, seed: u64) -> f64 {
+    let packets = 16 * MESSAGES as u64;
+    run(wire, wire, &[Traffic::Reference(packets)], seed).flows[0].megabytes()
+}
+
+#[test]
+fn goodput_beside_the_reference() {
+    const SEEDS: u64 = 3;
+    let mut low = Vec::new();
+    println!(
+        "{:14} {:>9} {:>9} {:>9} {:>9}",
+        "MB/s", "reference", "write", "send", "read"
+    );
+    for row in rows() {
+        let mean = |f: &dyn Fn(u64) -> f64| (1..=SEEDS).map(f).sum::<f64>() / SEEDS as f64;
+        let expect = mean(&|seed| reference(row.wire, seed));
+        let mut line = format!("{:14} {expect:9.1}", row.name);
+        for (op, share) in [
+            (SendOp::Write, row.write),
+            (SendOp::Send, row.write),
+            (SendOp::Read, row.read),
+        ] {
+            let goodput = mean(&|seed| {
+                let outcome = alone(row.wire, Load::bulk(op, MESSAGES), seed);
+                assert_eq!(outcome.failed, None, "{} {op:?}", row.name);
+                assert_eq!(outcome.ends.len(), MESSAGES, "{} {op:?}", row.name);
+                outcome.megabytes()
+            });
+            line += &format!(" {goodput:9.1}");
+            if goodput < expect * share / 100.0 {
+                low.push(format!("{} {op:?}: {goodput:.1} of {expect:.1}", row.name));
+            }
+        }
+        println!("{line}");
+    }
+    assert!(low.is_empty(), "{low:?}");
+}
+
+#[test]
+fn a_wire_that_only_takes_time_has_nothing_sent_again() {
+    for us in [1, 20, 300, 1000, 5000, 20_000, 100_000] {
+        for jitter in [0, us * 500] {
+            for op in [SendOp::Write, SendOp::Send, SendOp::Read] {
+                let wire = WireConfig {
+                    jitter,
+                    ..WireConfig::new(us * 1000)
+                };
+                // A second: more than the longest round trip.
+                let load = Load {
+                    timeout: 18,
+                    ..Load::bulk(op, 300)
+                };
+                let outcome = alone(wire, load, us);
+                let again = outcome.retransmitted + outcome.timeouts;
+                assert_eq!((outcome.failed, again), (None, 0), "{us} us, {op:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lost_small_message_costs_the_timeout() {
+    let load = Load {
+        length: 64,
+        depth: 1,
+        ..Load::bulk(SendOp::Send, 5000)
+    };
+    let wire = WireConfig {
+        loss: Loss::Random(1000),
+        ..WIRE
+    };
+    let outcome = alone(wire, load, 1);
+    let mut took: Vec<u64> = outcome.ends.windows(2).map(|w| w[1] - w[0]).collect();
+    took.sort_unstable();
+    let at = |per_mille: usize| took[took.len() * per_mille / 1000] / 1000;
+    println!("{} {} {} us", at(500), at(990), at(999));
+    assert_eq!(at(500), 2000 + 1);
+    // 4.096 us times 2^14.
+    assert!((67_108..70_000).contains(&at(990)), "{} us", at(990));
+}
+
+#[test]
+fn a_pause_is_survived_within_the_attributes_and_ends_the_connection_beyond() {
+    for (length, timeout) in [(100, 14), (400, 14), (1000, 18)] {
+        let wire = WireConfig {
+            pause: Some((100 * MS, (100 + length) * MS)),
+            ..WIRE
+        };
+        let load = Load {
+            timeout,
+            ..Load::bulk(SendOp::Write, MESSAGES)
+        };
+        let outcome = alone(wire, load, 1);
+        assert_eq!(outcome.failed, None);
+        let end = (100 + length) * MS;
+        let next = outcome.ends.iter().find(|at| **at > end).expect("goes on");
+        println!("{length} ms: goes on after {} us", (next - end) / 1000);
+        assert!(next - end < length * MS);
+    }
+    // 4.096 us times 2^14, eight times.
+    let wire = WireConfig {
+        pause: Some((100 * MS, 1100 * MS)),
+        ..WIRE
+    };
+    let outcome = alone(wire, Load::bulk(SendOp::Write, MESSAGES), 1);
+    assert!(outcome.failed.is_some());
+    assert_eq!(outcome.timeouts, 8);
+}
+
+#[test]
+fn flows_share_a_bottleneck() {
+    let load = Traffic::Roce(Load::bulk(SendOp::Write, 2 * MESSAGES));
+    for queue in [200, 1000] {
+        let wire = WireConfig { queue, ..WIRE };
+        let flows = run(wire, wire, &[load; 4], 1).flows;
+        let rates: Vec<f64> = flows.iter().map(Outcome::megabytes).collect();
+        println!("queue of {queue}: {rates:.1?}");
+        let least = rates.iter().copied().fold(f64::MAX, f64::min);
+        let most = rates.iter().copied().fold(0.0, f64::max);
+        assert!(least > most * 0.8, "{rates:?}");
+    }
+}
+
+#[test]
+fn the_reference_gets_its_share() {
+    for queue in [200, 1000] {
+        let wire = WireConfig { queue, ..WIRE };
+        let load = Traffic::Roce(Load::bulk(SendOp::Write, 2 * MESSAGES));
+        let both = [load, Traffic::Reference(32 * MESSAGES as u64)];
+        let flows = run(wire, wire, &both, 1).flows;
+        let (ours, theirs) = (flows[0].megabytes(), flows[1].megabytes());
+        println!("queue of {queue}: {ours:.1}, reference {theirs:.1}");
+        assert!(theirs > ours * 0.8, "{ours} against {theirs}");
+    }
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Any wire that a connection must survive.
+fn any_wire(rng: &mut Rng) -> WireConfig {
+    let few = |rng: &mut Rng, most| rng.pick(&[0, 0, 1]) * rng.below(most);
+    WireConfig {
+        rate: rng.pick(&[10_000_000, 125_000_000, 1_250_000_000]),
+        delay: rng.range(1000, 20 * MS),
+        jitter: few(rng, 5 * MS),
+        queue: rng.range(16, 2000) as usize,
+        loss: match rng.below(3) {
+            0 => Loss::None,
+            1 => Loss::Random(rng.below(5000)),
+            _ => Loss::Bursts {
+                enter: rng.below(300),
+                leave: rng.range(20_000, 90_000),
+                loss: rng.range(10_000, 90_000),
+            },
+        },
+        disorder: match rng.below(3) {
+            0 => Disorder::None,
+            1 => Disorder::Ahead(rng.below(20_000)),
+            _ => Disorder::Behind {
+                per_100_000: rng.below(20_000),
+                packets: rng.range(1, 50),
+            },
+        },
+        duplicate: few(rng, 5000),
+        corrupt: few(rng, 2000),
+        pause: None,
+    }
+}
+
+#[test]
+fn any_wire_is_survived() {
+    let seeds = match number("ROCE_SIM_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 1..1 + number("ROCE_SIM_RUNS").unwrap_or(60),
+    };
+    let (mut sent, mut lost, mut again) = (0, 0, 0);
+    for seed in seeds {
+        let mut rng = Rng::new(seed);
+        let (there, back) = (any_wire(&mut rng), any_wire(&mut rng));
+        let flows: Vec<Traffic> = (0..rng.range(1, 3))
+            .map(|_| {
+                let op = rng.pick(&[SendOp::Write, SendOp::Send, SendOp::Read]);
+                Traffic::Roce(Load {
+                    length: rng.pick(&[0, 64, 5000, 65536, 1 << 20]),
+                    depth: rng.range(1, 64) as usize,
+                    ..Load::bulk(op, 40)
+                })
+            })
+            .collect();
+        let run = run(there, back, &flows, seed);
+        for flow in &run.flows {
+            let what = format!("{flows:?} {there:?} {back:?}: ROCE_SIM_SEED={seed}");
+            assert_eq!(flow.failed, None, "{what}");
+            assert_eq!(flow.ends.len(), 40, "{what}");
+            again += flow.retransmitted;
+        }
+        sent += run.sent;
+        lost += run.lost + run.dropped;
+    }
+    println!("{sent} packets, {lost} lost, {again} sent again");
+}
