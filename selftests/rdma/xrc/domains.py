@@ -4,6 +4,7 @@
 """XRC domains: who shares a domain, how long it lives, and which closes are refused;
 also without the library. The meaning of the open flags within one process is tested in
 xrc.c."""
+import errno
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
 
 import ktap
+import loopback
 import net
 import puppet
 import raw
@@ -434,6 +436,69 @@ def module_removed():
         'modprobe xroce && add_link h1 x1 e1 && add_link h2 x2 e2 && '
         'wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2',
     )
+
+
+def refused(wanted, call, *args):
+    ktap.expect_errno(wanted, call.__name__, call, *args)
+
+
+def second_provider_shares():
+    """What one process makes in a domain, others use; what another domain has, nobody."""
+    a, b, c = (loopback.File() for _ in range(3))
+    with tempfile.NamedTemporaryFile() as mine, tempfile.NamedTemporaryFile() as theirs:
+        refused(EAGAIN, b.domain, mine.name, 0)
+        of_a, of_b, other = a.domain(mine.name), b.domain(mine.name, 0), c.domain(theirs.name)
+        first, kept = (a.target(of_a)[1] for _ in range(2))
+        srq, srqn = b.srq(of_b)
+        _, foreign = c.srq(other)
+        ini = c.initiator()
+        refused(EAGAIN, c.send, ini, first, srqn)
+        b.post(srq)
+        c.send(ini, first, srqn)
+        expect(b.heard(20), 'the message of the target of another process raised no event')
+        expect(not (a.heard() or c.heard()), 'a CQ raised an event for a message to another')
+        refused(errno.EACCES, c.send, ini, first, foreign)
+        expect_eq(a.event(), puppet.ACCESS_ERR, 'event at who has the target open')
+        refused(EINVAL, b.target, of_b, kept + 1)
+        # Who made the targets ends: they stay.
+        a.close()
+        b.post(srq)
+        c.send(ini, first, srqn)
+        expect(b.heard(20), 'the message to a target whose maker is gone raised no event')
+        # Who opens one and destroys it is the last that has it: it ends, the other does not.
+        view, _ = b.target(of_b, first)
+        b.destroy_qp(view)
+        refused(ENOENT, c.send, ini, first, srqn)
+        refused(EAGAIN, c.send, ini, kept, srqn)
+        # The domain: not while it has an SRQ, and then with its target.
+        refused(EBUSY, b.close_domain, of_b)
+        b.destroy_srq(srq)
+        refused(EINVAL, c.send, ini, kept, srqn)
+        expect_eq(loopback.counter('targets'), 1, 'targets')
+        b.close_domain(of_b)
+        refused(ENOENT, c.send, ini, kept, srqn)
+        b.close()
+        c.close()
+    # ib_core shows the values of a moment ago.
+    for name in ('domains', 'users', 'targets'):
+        ktap.wait_for(f'no {name}', 10, lambda: loopback.counter(name) == 0)
+    expect_eq(loopback.counter('messages'), 2, 'messages')
+
+
+@case(debug=False)
+def second_provider():
+    """XRC is crate xrc's, not xroce's: another provider (kmod/loopback.rs) has it, too."""
+    module = '/usr/local/lib/selftests/selftest_loopback.ko'
+    if not os.path.exists(module):
+        raise ktap.Skip('selftest_loopback.ko is not there')
+    net.sh(f'insmod {module} && ip link add loop0 type dummy && ip link set loop0 up')
+    try:
+        net.sh(f'rdma link add {loopback.DEVICE} type loopback netdev loop0')
+        second_provider_shares()
+        with open('/proc/interrupts') as f:
+            expect(f'{loopback.DEVICE}-comp0' in f.read(), 'no interrupt for the vector')
+    finally:
+        net.sh('rmmod selftest_loopback && ip link del loop0')
 
 
 ktap.main(lambda: net.hosts_up())

@@ -42,7 +42,7 @@ pub enum Counted {
 ///
 /// # Examples
 ///
-/// Of its `Provider`:
+/// `selftests/kmod/loopback.rs` is a small provider. Of its `Provider`:
 ///
 /// ```text
 /// fn alloc_xrcd(device: &Device<Self>, _: Option<&mut Udata<'_, Self>>) -> Result<Self::Xrcd> {
