@@ -4,7 +4,8 @@
 //!
 //! There is one requester per QP with a send side (RC, UC, XRC initiator). The caller lends the
 //! queue, a slice of [`Wqe`]s. A *slot* is an index into this slice, so that the caller can keep
-//! arrays of its own (scatter/gather lists) beside it.
+//! arrays of its own (scatter/gather lists) beside it. The caller may begin with a queue of one slot
+//! and lend a larger one later ([`Requester::grow`]).
 //!
 //! # How to drive it
 //!
@@ -348,6 +349,24 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         } else {
             None
         };
+    }
+
+    /// Takes the larger `queue` instead of its own, which it returns. Each slot in use keeps its
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// `queue`, when it is not larger, or when the work requests go round the end of the present
+    /// queue, which is never so with one slot.
+    pub fn grow(&mut self, mut queue: Q) -> Result<Q, Q> {
+        let goes_round = self.head.saturating_add(self.count) > self.capacity();
+        if goes_round || queue.len() <= self.queue.len() {
+            return Err(queue);
+        }
+        for (to, from) in queue.iter_mut().zip(self.queue.iter()) {
+            *to = *from;
+        }
+        Ok(core::mem::replace(&mut self.queue, queue))
     }
 
     /// Free slots.

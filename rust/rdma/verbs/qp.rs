@@ -162,7 +162,7 @@ impl QpAttrMask {
     pub const RQ_PSN: Self = Self(bindings::ib_qp_attr_mask_IB_QP_RQ_PSN);
     /// [`QpAttr::max_rd_atomic`]
     pub const MAX_QP_RD_ATOMIC: Self = Self(bindings::ib_qp_attr_mask_IB_QP_MAX_QP_RD_ATOMIC);
-    /// [`QpAttr::alt_ah`] and the other `alt_` attributes
+    /// Attributes of the alternate path, which ib_core refuses on RoCE
     pub const ALT_PATH: Self = Self(bindings::ib_qp_attr_mask_IB_QP_ALT_PATH);
     /// [`QpAttr::min_rnr_timer`]
     pub const MIN_RNR_TIMER: Self = Self(bindings::ib_qp_attr_mask_IB_QP_MIN_RNR_TIMER);
@@ -273,12 +273,8 @@ pub struct QpAttr {
     pub cap: QpCap,
     /// Primary path.
     pub ah: AhAttr,
-    /// Alternate path. ib_core refuses it on RoCE.
-    pub alt_ah: AhAttr,
     /// Index into the partition key table.
     pub pkey_index: u16,
-    /// The same for the alternate path.
-    pub alt_pkey_index: u16,
     /// Raise an event when the send queue has drained.
     pub sqd_async_notify: bool,
     /// The send queue is still draining (query).
@@ -297,10 +293,6 @@ pub struct QpAttr {
     pub retry_cnt: u8,
     /// Retries after RNR NAKs, 0 to 7; 7 is for ever.
     pub rnr_retry: u8,
-    /// Port of the alternate path.
-    pub alt_port: u32,
-    /// ACK timeout on the alternate path.
-    pub alt_timeout: u8,
     /// Rate limit in kbit/s.
     pub rate_limit: u32,
 }
@@ -328,7 +320,6 @@ impl QpAttr {
             access: raw.qp_access_flags as u32,
             cap: QpCap::from_raw(&raw.cap),
             pkey_index: raw.pkey_index,
-            alt_pkey_index: raw.alt_pkey_index,
             sqd_async_notify: raw.en_sqd_async_notify != 0,
             sq_draining: raw.sq_draining != 0,
             max_rd_atomic: raw.max_rd_atomic,
@@ -338,8 +329,6 @@ impl QpAttr {
             timeout: raw.timeout,
             retry_cnt: raw.retry_cnt,
             rnr_retry: raw.rnr_retry,
-            alt_port: raw.alt_port_num,
-            alt_timeout: raw.alt_timeout,
             rate_limit: raw.rate_limit,
             ..Self::default()
         };
@@ -352,10 +341,6 @@ impl QpAttr {
         if mask.contains(QpAttrMask::AV) {
             // SAFETY: ib_core has resolved the source and references it (contract).
             this.ah = unsafe { AhAttr::from_raw(&raw.ah_attr) };
-        }
-        if mask.contains(QpAttrMask::ALT_PATH) {
-            // SAFETY: As above.
-            this.alt_ah = unsafe { AhAttr::from_raw(&raw.alt_ah_attr) };
         }
         Ok(this)
     }
@@ -373,9 +358,10 @@ impl QpAttr {
         raw.qp_access_flags = self.access as i32;
         self.cap.to_raw(&mut raw.cap);
         self.ah.to_raw(&mut raw.ah_attr);
-        self.alt_ah.to_raw(&mut raw.alt_ah_attr);
+        // There is none; the memory is not zeroed.
+        AhAttr::default().to_raw(&mut raw.alt_ah_attr);
         raw.pkey_index = self.pkey_index;
-        raw.alt_pkey_index = self.alt_pkey_index;
+        raw.alt_pkey_index = 0;
         raw.en_sqd_async_notify = self.sqd_async_notify.into();
         raw.sq_draining = self.sq_draining.into();
         raw.max_rd_atomic = self.max_rd_atomic;
@@ -385,8 +371,8 @@ impl QpAttr {
         raw.timeout = self.timeout;
         raw.retry_cnt = self.retry_cnt;
         raw.rnr_retry = self.rnr_retry;
-        raw.alt_port_num = self.alt_port;
-        raw.alt_timeout = self.alt_timeout;
+        raw.alt_port_num = 0;
+        raw.alt_timeout = 0;
         raw.rate_limit = self.rate_limit;
     }
 }

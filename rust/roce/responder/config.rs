@@ -83,6 +83,6 @@ pub struct ResponderConfig {
     /// receive is posted.
     pub min_rnr_timer: u8,
     /// READs and atomics of the remote side that may be outstanding; no more
-    /// than the resources lent to [`super::Responder::new`].
+    /// than the resources lent to [`super::Responder::new`] or [`super::Responder::grow`].
     pub max_dest_rd_atomic: u8,
 }

@@ -126,6 +126,23 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.resources.len().min(usize::from(u8::MAX)) as u32
     }
 
+    /// Takes `resources` instead of its own if they are more; what is kept moves there. Returns
+    /// those that it no longer needs, which is `resources` itself if they are not more.
+    pub fn grow(&mut self, mut resources: R) -> R {
+        if resources.len() <= self.resources.len() {
+            return resources;
+        }
+        for (rel, to) in (0..self.resource_count).zip(resources.iter_mut()) {
+            if let Some(from) = self.resources.get(self.resource_index(rel) as usize) {
+                *to = *from;
+            }
+        }
+        self.oldest_resource = 0;
+        // It is looked for again.
+        self.current_resource = None;
+        core::mem::replace(&mut self.resources, resources)
+    }
+
     /// READs and atomics that are kept. It may change while some are.
     #[inline]
     fn resource_limit(&self) -> u32 {

@@ -216,6 +216,14 @@ pub fn send_new(queue: &'static mut [Wqe]) -> Sender {
 }
 
 #[inline(never)]
+pub fn send_grow(
+    r: &mut Sender,
+    queue: &'static mut [Wqe],
+) -> Result<&'static mut [Wqe], &'static mut [Wqe]> {
+    r.grow(queue)
+}
+
+#[inline(never)]
 pub fn send_setup(r: &mut Sender, c: &RequesterConfig) {
     r.reset();
     r.configure(c);
@@ -304,6 +312,11 @@ pub fn send_state(r: &mut Sender, drain: Drain) -> (usize, bool) {
 #[inline(never)]
 pub fn recv_new(resources: &'static mut [Resource]) -> Receiver {
     Responder::new(resources)
+}
+
+#[inline(never)]
+pub fn recv_grow(r: &mut Receiver, resources: &'static mut [Resource]) -> &'static mut [Resource] {
+    r.grow(resources)
 }
 
 #[inline(never)]

@@ -194,3 +194,50 @@ fn flush_and_reset() {
     h.requester.configure(&config());
     assert_eq!(h.numbers(), [0]);
 }
+
+#[test]
+fn a_queue_of_one_slot_grows_with_a_request_under_way() {
+    let mut h = Host::rc();
+    h.requester = Requester::new(vec![Wqe::default(); 1]);
+    h.requester.configure(&config());
+    assert_eq!(h.post(SendOp::Send, 600), 0);
+    assert_eq!(h.requester.room(), 0);
+    h.poll().unwrap();
+    let old = h.requester.grow(vec![Wqe::default(); 4]).unwrap();
+    assert_eq!((old.len(), h.requester.room()), (1, 3));
+    let slots: Vec<_> = (0..3).map(|_| h.post(SendOp::Send, 8)).collect();
+    assert_eq!(slots, [1, 2, 3]);
+    // It goes on where it was.
+    assert_eq!(h.numbers(), [1, 2, 3, 4, 5]);
+    h.ack(2);
+    assert_eq!(h.statuses(), [Success]);
+    assert_eq!(h.post(SendOp::Send, 8), 0);
+    assert_eq!(h.numbers(), [6]);
+    h.ack(6);
+    assert_eq!(h.statuses(), [Success; 5]);
+    let ids: Vec<_> = h.env.completions.iter().map(|c| c.wr_id).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4]);
+}
+
+#[test]
+fn a_queue_does_not_grow_while_requests_go_round_its_end() {
+    let mut h = Host::rc();
+    h.requester = Requester::new(vec![Wqe::default(); 2]);
+    h.requester.configure(&config());
+    let larger = || vec![Wqe::default(); 4];
+    h.post(SendOp::Send, 8);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [0, 1]);
+    h.ack(0);
+    assert_eq!(h.post(SendOp::Send, 8), 0);
+    assert_eq!(h.requester.grow(larger()).unwrap_err().len(), 4);
+    assert_eq!(h.numbers(), [2]);
+    h.ack(1);
+    // What is left is in slot 0; and a smaller queue is none.
+    assert_eq!(h.requester.grow(larger()).unwrap().len(), 2);
+    assert!(h.requester.grow(vec![Wqe::default(); 4]).is_err());
+    assert_eq!(h.post(SendOp::Send, 8), 1);
+    assert_eq!(h.numbers(), [3]);
+    h.ack(3);
+    assert_eq!(h.statuses(), [Success; 4]);
+}

@@ -186,3 +186,48 @@ fn an_ack_never_names_a_read_or_an_atomic() {
     assert_eq!(ops, [0x0d, 0x0f]);
     assert_eq!(p.env.received.len(), 3);
 }
+
+#[test]
+fn more_reads_may_be_repeated_after_the_resources_have_grown() {
+    let mut p = Peer::with(Service::Rc, Access::ALL, 2);
+    let at = |i: u32| (PSN + i) & 0xff_ffff;
+    let read = |i: u32| Raw::new(0x0c, at(i)).remote(RKEY_READ, VA_READ + u64::from(i), 8);
+    // The oldest has gone, so the places go round.
+    for i in 0..3 {
+        p.send(&read(i));
+        assert_eq!(p.answers().len(), 1);
+    }
+    assert!(p.responder.grow(vec![Resource::default(); 2]).len() == 2);
+    assert_eq!(p.responder.grow(vec![Resource::default(); 8]).len(), 2);
+    p.responder.update(Access::ALL, 2, 4);
+    p.send(&read(3));
+    p.send(&read(4));
+    assert_eq!(p.answers().len(), 2);
+    for i in [1, 2, 3, 4] {
+        p.send(&read(i));
+        let a = p.answers();
+        assert_eq!((a.len(), a[0].psn), (1, at(i)));
+        let va = VA_READ + u64::from(i);
+        assert_eq!(
+            a[0].payload,
+            p.env.fetch(Key::new(RKEY_READ), va, 8).unwrap()
+        );
+    }
+}
+
+#[test]
+fn a_read_goes_on_after_the_resources_have_grown() {
+    let mut p = Peer::with(Service::Rc, Access::ALL, 1);
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 600));
+    assert!(p.responder.poll_response(p.now).is_some());
+    p.responder.grow(vec![Resource::default(); 4]);
+    let psns: Vec<_> = p.answers().iter().map(|a| a.psn).collect();
+    assert_eq!(psns, [(PSN + 1) & 0xff_ffff, (PSN + 2) & 0xff_ffff]);
+}
+
+#[test]
+fn without_resources_a_read_is_refused() {
+    let mut p = Peer::with(Service::Rc, Access::ALL, 0);
+    let read = Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 8);
+    p.expect(&read, PSN, Syndrome::Nak(NakCode::InvalidRequest));
+}

@@ -70,6 +70,8 @@ pub struct WireQp {
     pub(crate) peer_sleeps: Atomic<u32>,
     /// Not 0: messages are copied to a peer on this host, not sent in packets.
     pub(crate) copies: Atomic<u32>,
+    /// Not 0: the send direction has all its slots.
+    pub(crate) has_slots: Atomic<u32>,
     /// Not 0: nothing was outstanding at the peer when the send direction ended its last run.
     pub(crate) unpaced: Atomic<u32>,
     /// Not 0: the peer told of congestion, and the receive direction has not looked yet.
@@ -128,9 +130,9 @@ pub struct WireQp {
     /// Not 0 once the QP has been taken out of the table; set under `attr`, so that no modify that
     /// found it before brings it back to life.
     pub retired: Atomic<u32>,
-    /// Attributes as the verbs set them.
-    #[pin]
-    pub attr: Mutex<QpAttr>,
+    /// Attributes as the verbs set them. In memory of their own: with them a queue pair would not
+    /// fit in 2 KiB, and the allocator would take 4.
+    pub attr: Pin<KBox<Mutex<QpAttr>>>,
     /// Capacities.
     pub cap: QpCap,
     _charge: Charge,

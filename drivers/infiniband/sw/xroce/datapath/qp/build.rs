@@ -14,6 +14,7 @@ use super::request::{
 };
 use super::ring::RingReader;
 use super::send::{
+    Room,
     SendQueue,
     SendSide, //
 };
@@ -24,10 +25,7 @@ use super::{
     BACKLOG,
     BACKLOG_BYTES, //
 };
-use crate::limits::{
-    self,
-    Charge, //
-};
+use crate::limits::Charge;
 use crate::pd::WirePd;
 use crate::prelude::*;
 use crate::rx::Backlog;
@@ -148,6 +146,8 @@ struct Sides {
     recv: RecvSide,
     /// Requests of the device itself, which a QP with a tag-matching SRQ has.
     device_sends: Option<Arc<rendezvous::Queue>>,
+    /// Requests for which the send direction has room.
+    room: Room,
 }
 
 impl Sides {
@@ -160,24 +160,28 @@ impl Sides {
         recv: RecvQueue,
         srq: Option<&Ref<WireSrq>>,
     ) -> Result<Self> {
-        let resources = match id.kind {
-            QpKind::Rc | QpKind::XrcTgt => u32::from(limits::MAX_RD_ATOMIC),
-            _ => 0,
-        };
         let device_sends = match srq {
             Some(srq) if srq.tm.is_some() => Some(rendezvous::new_queue()?),
             _ => None,
         };
+        let room = match device_sends {
+            _ if id.kind.is_datagram() => Room::Datagrams,
+            // The kernel's users post without a doorbell, and the device does itself.
+            None if id.user => Room::One,
+            _ => Room::All,
+        };
         Ok(Sides {
             send: SendSide::new(
                 send,
+                room,
                 id.cap.max_send_wr,
                 id.cap.max_send_sge,
                 id.cap.max_inline_data,
                 device_sends.clone(),
             )?,
-            recv: RecvSide::new(recv, id.cap.max_recv_sge, resources)?,
+            recv: RecvSide::new(recv, id.cap.max_recv_sge)?,
             device_sends,
+            room,
         })
     }
 }
@@ -232,6 +236,7 @@ impl WireQp {
             cap: id.cap,
             ..QpAttr::default()
         };
+        let attr = KBox::pin_init(new_mutex!(attr, "xroce qp attributes"), GFP_ACCOUNT)?;
         Ref::pin_init(
             try_pin_init!(WireQp {
                 qpn: id.qpn,
@@ -241,6 +246,7 @@ impl WireQp {
                 wire_pd: id.pd.cloned(),
                 peer_sleeps: Atomic::new(0),
                 copies: Atomic::new(0),
+                has_slots: Atomic::new(u32::from(sides.room != Room::One)),
                 unpaced: Atomic::new(0),
                 congested: Atomic::new(0),
                 domain: id.domain,
@@ -270,7 +276,7 @@ impl WireQp {
                 kernel_recvs: queues.kernel_recvs,
                 rings: queues.rings,
                 events: relations.events,
-                attr <- new_mutex!(attr, "xroce qp attributes"),
+                attr,
                 cap: id.cap,
                 _charge: charge,
             }? Error),

@@ -2,6 +2,7 @@
 
 //! Errors, draining, resetting and destroying queue pairs.
 
+use super::request::filled;
 use super::QpKind;
 use crate::prelude::*;
 use crate::tables;
@@ -38,6 +39,20 @@ impl WireQp {
         self.set_error();
         self.kick_send();
         self.kick_receive();
+    }
+
+    /// Makes room for the READs and atomics that the peer may have outstanding, unless there is
+    /// enough. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM; nothing has changed.
+    pub fn make_resources(&self, count: u8) -> Result {
+        let resources = filled(usize::from(count))?;
+        let unused = self.recv.lock().responder.grow(resources);
+        drop(unused);
+        self.kick_receive();
+        Ok(())
     }
 
     /// Sets up the receive direction; the caller sets the state afterwards. Process context.

@@ -156,6 +156,7 @@ impl WireQp {
         if self.state().is_error() {
             self.kick_receive();
         }
+        self.make_slots();
         let mut runs = 0u32;
         while self.run_send(&mut None, Runner::Direct) {
             runs = runs.wrapping_add(1);

@@ -19,10 +19,7 @@ use super::engine::{
     take_packets,
     Budget, //
 };
-use super::request::{
-    filled,
-    MAX_SGE, //
-};
+use super::request::MAX_SGE;
 use super::QpKind;
 use crate::prelude::*;
 use crate::rx::Verified;
@@ -73,15 +70,16 @@ const PACE_NS: u64 = 100_000;
 const MAX_WAITS: u32 = 20;
 
 impl RecvSide {
-    /// Makes the receive side of a QP. `max_sge` is that of its own queue, and ignored with an SRQ;
-    /// `resources` is the number of READs and atomics that may be replayed. Process context.
-    pub(crate) fn new(queue: RecvQueue, max_sge: u32, resources: u32) -> Result<Self> {
+    /// Makes the receive side of a QP, which cannot replay READs and atomics before there are
+    /// [resources](WireQp::make_resources) for them. `max_sge` is that of its own queue, and ignored
+    /// with an SRQ. Process context.
+    pub(crate) fn new(queue: RecvQueue, max_sge: u32) -> Result<Self> {
         let max_sge = match queue {
             RecvQueue::None => MAX_SGE,
             _ => (max_sge as usize).min(MAX_SGE),
         };
         Ok(RecvSide {
-            responder: Responder::new(filled(resources as usize)?),
+            responder: Responder::new(KVVec::new()),
             path: Path::default(),
             notifier: Notifier::default(),
             io: RecvIo::new(queue, max_sge)?,

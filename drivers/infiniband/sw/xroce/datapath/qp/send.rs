@@ -20,7 +20,8 @@ pub(crate) use self::io::{
     Fetched,
     SendIo,
     SendQueue,
-    SendWqe, //
+    SendWqe,
+    Slots, //
 };
 use self::outgoing::Outgoing;
 use super::engine::{
@@ -29,10 +30,7 @@ use super::engine::{
     Budget,
     BACKLOG_BURSTS, //
 };
-use super::request::{
-    filled,
-    SendOp, //
-};
+use super::request::SendOp;
 use super::ring::CorruptRing;
 use super::BACKLOG;
 use crate::prelude::*;
@@ -83,11 +81,29 @@ pub(crate) struct SendSide {
     pub(crate) io: SendIo,
 }
 
+/// Work requests under way for which a send side has room.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// None: a datagram is done before the next one is fetched.
+    Datagrams,
+    /// One. A process may have thousands of connections and use a few: the other slots come with
+    /// the first doorbell, see [`WireQp::make_slots`].
+    One,
+    /// All.
+    All,
+}
+
+/// The most work requests of a queue with `entries` that are under way at a time.
+fn most_under_way(entries: u32) -> usize {
+    entries.clamp(1, MAX_UNDER_WAY) as usize
+}
+
 impl SendSide {
     /// Makes the send side of a QP. `entries` is the depth of its send queue; `device` has the
-    /// requests of the device itself. Process context.
+    /// requests of the device itself, for which there must be room for all. Process context.
     pub(crate) fn new(
         queue: SendQueue,
+        room: Room,
         entries: u32,
         max_sge: u32,
         max_inline: u32,
@@ -100,18 +116,44 @@ impl SendSide {
             ),
             None => (entries, max_sge),
         };
-        let slots = match queue {
-            SendQueue::None => 0,
-            _ => entries.clamp(1, MAX_UNDER_WAY) as usize,
+        let count = match (&queue, room) {
+            (SendQueue::None, _) | (_, Room::Datagrams) => 0,
+            (_, Room::One) => 1,
+            (_, Room::All) => most_under_way(entries),
         };
         let max_sge = max_sge as usize;
+        let slots = Slots::new(count, max_sge)?;
         Ok(SendSide {
-            requester: Requester::new(filled(slots)?),
+            requester: Requester::new(slots.requester),
             dest_qpn: Qpn::default(),
             path: Path::default(),
             notifier: Notifier::default(),
-            io: SendIo::new(queue, device, slots, max_sge, max_inline)?,
+            io: SendIo::new(queue, device, slots.wqes, slots.sges, max_sge, max_inline)?,
         })
+    }
+
+    /// Takes more slots instead of those that it has. Returns what it does not need.
+    fn grow(&mut self, slots: Slots) -> Slots {
+        let Slots {
+            requester,
+            wqes,
+            sges,
+        } = slots;
+        match self.requester.grow(requester) {
+            Ok(requester) => {
+                let (wqes, sges) = self.io.grow(wqes, sges);
+                Slots {
+                    requester,
+                    wqes,
+                    sges,
+                }
+            }
+            Err(requester) => Slots {
+                requester,
+                wqes,
+                sges,
+            },
+        }
     }
 
     /// Prepares for the RTS state, or changes what may be changed later.
@@ -407,6 +449,24 @@ impl SendSide {
             self.requester.resume(&mut env);
         }
         Ok(is_back)
+    }
+}
+
+impl WireQp {
+    /// Gives the send side of a process that begins to post the rest of its slots. While there is
+    /// no memory for them, one work request is under way at a time, and the next doorbell tries
+    /// again. The caller kicks the send side afterwards. Process context, sleeps.
+    pub(crate) fn make_slots(&self) {
+        if self.has_slots.load(Relaxed) != 0 || self.state().is_error() {
+            return;
+        }
+        let count = most_under_way(self.cap.max_send_wr);
+        let Ok(slots) = Slots::new(count, self.cap.max_send_sge as usize) else {
+            return;
+        };
+        let unused = self.send.lock().grow(slots);
+        self.has_slots.store(1, Relaxed);
+        drop(unused);
     }
 }
 

@@ -152,6 +152,11 @@ fn merge(new: &mut QpAttr, attr: &QpAttr, mask: Mask) {
 
 /// Brings the QP on the wire from `current` to `next` with the attributes `new`.
 fn apply(wire: &WireQp, new: &QpAttr, mask: Mask, current: QpState, next: QpState) -> Result {
+    let has_resources = wire.kind.is_reliable() && wire.kind.receives();
+    if has_resources && mask.contains(Mask::MAX_DEST_RD_ATOMIC) {
+        // First: it is all that can fail for lack of memory.
+        wire.make_resources(new.max_dest_rd_atomic)?;
+    }
     if mask.contains(Mask::QKEY) {
         wire.set_qkey(new.qkey);
     }

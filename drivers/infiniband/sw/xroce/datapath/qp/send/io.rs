@@ -19,7 +19,11 @@ use crate::{
     local,
     wr, //
 };
-use roce::requester::RequesterStats;
+use core::mem::replace;
+use roce::requester::{
+    RequesterStats,
+    Wqe, //
+};
 
 /// Where send work requests come from.
 pub(crate) enum SendQueue {
@@ -39,6 +43,29 @@ pub(crate) struct SendWqe {
     pub(crate) index: u32,
     /// What is wrong with it, found when it was decoded.
     pub(crate) broken: Option<WcStatus>,
+}
+
+/// What is kept for each work request under way.
+pub(crate) struct Slots {
+    pub(super) requester: KVVec<Wqe>,
+    pub(super) wqes: KVVec<SendWqe>,
+    pub(super) sges: KVVec<Sge>,
+}
+
+impl Slots {
+    /// For `count` requests of up to `max_sge` elements. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
+    pub(super) fn new(count: usize, max_sge: usize) -> Result<Self> {
+        let lists = count.checked_mul(max_sge).ok_or(EINVAL)?;
+        Ok(Slots {
+            requester: filled(count)?,
+            wqes: filled(count)?,
+            sges: filled(lists)?,
+        })
+    }
 }
 
 /// Everything of the send direction but the protocol.
@@ -94,20 +121,21 @@ pub(crate) enum Fetched {
 }
 
 impl SendIo {
-    /// For a QP with up to `slots` work requests under way. Process context.
+    /// For a QP with up to as many work requests under way as there are `wqes`, and `max_sge`
+    /// elements for each. Process context.
     pub(super) fn new(
         queue: SendQueue,
         device: Option<Arc<rendezvous::Queue>>,
-        slots: usize,
+        wqes: KVVec<SendWqe>,
+        sges: KVVec<Sge>,
         max_sge: usize,
         max_inline: u32,
     ) -> Result<Self> {
-        let lists = slots.checked_mul(max_sge).ok_or(EINVAL)?;
         Ok(SendIo {
             queue,
             device,
-            wqes: filled(slots)?,
-            sges: filled(lists)?,
+            wqes,
+            sges,
             max_sge,
             max_inline,
             retired: 0,
@@ -124,6 +152,21 @@ impl SendIo {
             seen: RequesterStats::default(),
             local: local::Sender::default(),
         })
+    }
+
+    /// Takes larger arrays instead of its own, which it returns; a slot keeps its number.
+    pub(super) fn grow(
+        &mut self,
+        mut wqes: KVVec<SendWqe>,
+        mut sges: KVVec<Sge>,
+    ) -> (KVVec<SendWqe>, KVVec<Sge>) {
+        for (to, from) in wqes.iter_mut().zip(self.wqes.iter()) {
+            *to = *from;
+        }
+        for (to, from) in sges.iter_mut().zip(self.sges.iter()) {
+            *to = *from;
+        }
+        (replace(&mut self.wqes, wqes), replace(&mut self.sges, sges))
     }
 
     /// Copies the next work request into `slot`'s arrays. A request that makes no sense comes back
