@@ -61,6 +61,9 @@ pub struct Transmit {
     /// message: packets up to the first without this flag can share one
     /// segmented buffer, the last being the short one.
     pub more: bool,
+    /// It was sent before. It is to be sent by itself, not in a buffer with others: what is sent
+    /// again must get through whatever became of such a buffer.
+    pub again: bool,
 }
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
@@ -214,9 +217,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 .is_ok()
     }
 
-    /// Moves the cursor over `count` packets of the present message.
+    /// Moves the cursor over `count` packets of the present message. Says whether the first of
+    /// them was sent before.
     #[inline]
-    fn passed(&mut self, count: u32, is_last: bool) {
+    fn passed(&mut self, count: u32, is_last: bool) -> bool {
         let was_sent = self.max.since(self.una) > self.next.since(self.una);
         self.next = self.next.add(count);
         if self.next.since(self.una) > self.max.since(self.una) {
@@ -231,6 +235,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         } else {
             self.sent_packets = self.sent_packets.wrapping_add(count);
         }
+        was_sent
     }
 
     /// Starts a packet: base transport header and, for XRC, the SRQ number.
@@ -299,7 +304,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             .emit(&mut header);
         }
-        self.passed(1, is_last);
+        let again = self.passed(1, is_last);
         Some(Transmit {
             header,
             payload: (len != 0).then_some(Payload {
@@ -309,6 +314,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }),
             pad,
             more: !is_last && room != 0,
+            again,
         })
     }
 
@@ -367,12 +373,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             len: wr.length.saturating_sub(offset).min(mtu.offset(count)),
         });
         self.rd_atomic.push(self.next.add(count));
-        self.passed(count, end >= wqe.packets);
+        let again = self.passed(count, end >= wqe.packets);
         Some(Transmit {
             header,
             payload: None,
             pad: 0,
             more: false,
+            again,
         })
     }
 
@@ -421,7 +428,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.unasked_packets = 0;
         self.unasked_messages = 0;
         self.rd_atomic.push(self.next.next());
-        self.passed(1, true);
+        let again = self.passed(1, true);
         Some(Transmit {
             header,
             payload: (op == SendOp::AtomicWrite).then_some(Payload {
@@ -431,6 +438,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }),
             pad: 0,
             more: false,
+            again,
         })
     }
 

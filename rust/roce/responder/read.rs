@@ -54,6 +54,9 @@ pub struct Response {
     pub pad: u8,
     /// The next packet polled goes on with the same response.
     pub more: bool,
+    /// It answers a repeated request, or is no READ response. It is to be sent by itself, not in a
+    /// buffer with others: what is sent again must get through whatever became of such a buffer.
+    pub again: bool,
 }
 
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
@@ -100,6 +103,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 payload: None,
                 pad: 0,
                 more: false,
+                again: true,
             });
         };
         let mtu = self.config.mtu;
@@ -130,6 +134,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 payload: None,
                 pad: 0,
                 more: false,
+                again: true,
             });
         }
         let offset = mtu.offset(at);
@@ -159,6 +164,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             }),
             pad,
             more: !is_done,
+            again: resource.is_repeated,
         })
     }
 

@@ -39,6 +39,8 @@ pub struct Resource {
     /// The last packet of the response was sent once: if the requester wants
     /// the place for a new request, it has the answer.
     pub(super) is_answered: bool,
+    /// The requester has repeated the request, or a part of it.
+    pub(super) is_repeated: bool,
 }
 
 impl Default for Resource {
@@ -58,6 +60,7 @@ impl Default for Resource {
             end: 0,
             end_byte: 0,
             is_answered: false,
+            is_repeated: false,
         }
     }
 }
@@ -94,6 +97,7 @@ impl Resource {
             return None;
         }
         let end_byte = offset.saturating_add(reth.len);
+        self.is_repeated = true;
         if !self.is_pending() {
             self.start = first;
             self.next = first;

@@ -21,6 +21,22 @@ fn gap_goes_back() {
 }
 
 #[test]
+fn what_is_sent_again_is_marked() {
+    let mut h = Host::rc();
+    let again =
+        |h: &mut Host| -> Vec<_> { std::iter::from_fn(|| h.poll()).map(|t| t.again).collect() };
+    h.post(SendOp::Send, 256 * 4);
+    assert_eq!(again(&mut h), [false; 4]);
+    h.post(SendOp::Read, 256 * 2);
+    h.post(SendOp::FetchAdd, 8);
+    assert_eq!(again(&mut h), [false; 2]);
+    // What follows was not sent before.
+    h.nak(2, 0x60);
+    h.post(SendOp::Send, 256 * 2);
+    assert_eq!(again(&mut h), [true, true, true, true, false, false]);
+}
+
+#[test]
 fn gaps_without_progress_end() {
     let mut h = Host::rc();
     h.post(SendOp::Send, 256 * 3);

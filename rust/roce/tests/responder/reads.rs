@@ -93,6 +93,27 @@ fn repeated_reads() {
 }
 
 #[test]
+fn what_is_read_again_is_marked() {
+    let mut p = Peer::rc();
+    let again = |p: &mut Peer| -> Vec<_> {
+        std::iter::from_fn(|| p.responder.poll_response(0))
+            .map(|r| r.again)
+            .collect()
+    };
+    let read = Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1000);
+    p.send(&read);
+    assert_eq!(again(&mut p), [false; 4]);
+    p.send(&Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ + 256, 744));
+    assert_eq!(again(&mut p), [true; 3]);
+    // In the middle of the first answer, too.
+    let next = Raw::new(0x0c, PSN + 4).remote(RKEY_READ, VA_READ, 1000);
+    p.send(&next);
+    assert!(!p.responder.poll_response(0).unwrap().again);
+    p.send(&next);
+    assert_eq!(again(&mut p), [true; 4]);
+}
+
+#[test]
 fn repeated_atomics_are_executed_once() {
     let mut p = Peer::rc();
     let add = |psn, n| {
