@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 
+import net
 import wire
 from ktap import expect_eq
 
@@ -18,10 +19,14 @@ TP_STATUS_VLAN_VALID = 0x10
 
 
 class Tap:
-    """All packets of a host's link from now on, or the first bytes of each."""
+    """All packets of a host's link from now on, or the first bytes of each.
 
-    def __init__(self, host='h1', dev='e1', most=65536):
+    The hosts send no super-packets any more, unless there may be some."""
+
+    def __init__(self, host='h1', dev='e1', most=65536, supers=False):
         self.most = most
+        if not supers:
+            net.sh('single_packets')
         here = os.open('/proc/self/ns/net', os.O_RDONLY)
         there = os.open('/run/netns/' + host, os.O_RDONLY)
         os.setns(there, wire.CLONE_NEWNET)

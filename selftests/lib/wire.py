@@ -12,6 +12,7 @@ import time
 import zlib
 
 import ktap
+import net
 
 SRC, DST = '10.7.0.2', '10.7.0.1'
 SRC6, DST6 = 'fd07::2', 'fd07::1'
@@ -83,9 +84,10 @@ def checksum(header):
 
 
 class Wire:
-    """The link of host h2."""
+    """The link of host h2. The hosts send no super-packets any more."""
 
     def __init__(self):
+        net.sh('single_packets')
         here = os.open('/proc/self/ns/net', os.O_RDONLY)
         there = os.open('/run/netns/h2', os.O_RDONLY)
         os.setns(there, CLONE_NEWNET)
