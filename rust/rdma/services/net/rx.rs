@@ -186,16 +186,23 @@ impl<N> RxSkb<N> {
         unsafe { (*self.info()).ip_len == 40 }
     }
 
+    /// Whether it came as the first of a super-packet that was taken whole.
+    #[inline]
+    pub fn is_super(&self) -> bool {
+        // SAFETY: By the type invariant.
+        unsafe { (*self.info()).is_super }
+    }
+
     /// Source MAC address; zeroes when it came over a link without.
     pub fn smac(&self) -> [u8; 6] {
         // SAFETY: By the type invariant.
-        unsafe { (*self.info()).smac }
+        unsafe { (*self.info()).link.smac }
     }
 
     /// VLAN identifier it came with.
     pub fn vlan(&self) -> Option<u16> {
         // SAFETY: By the type invariant.
-        let vlan = unsafe { (*self.info()).vlan };
+        let vlan = unsafe { (*self.info()).link.vlan };
         (vlan != 0xffff).then_some(vlan)
     }
 }

@@ -106,26 +106,37 @@ bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16])
 }
 
 /*
- * Takes from a packet that was parsed all that dies with the RCU read section it
- * came in: afterwards it may be kept. What completions of datagrams want to know
- * of the link layer goes to the rest. The accessors are inline.
+ * The link layer that a packet came over, before it is detached from its device. The
+ * accessors are inline.
  */
-void xrdma_rx_detach(struct sk_buff *skb)
+void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link)
 {
-	struct xrdma_rx_info *info = xrdma_rx_info(skb);
 	const struct net_device *dev = skb->dev;
 
 	if (skb_mac_header_was_set(skb) && dev->type == ARPHRD_ETHER &&
 	    skb_mac_header(skb) + ETH_HLEN <= skb_network_header(skb))
-		ether_addr_copy(info->smac, eth_hdr(skb)->h_source);
+		ether_addr_copy(link->smac, eth_hdr(skb)->h_source);
 	else
-		eth_zero_addr(info->smac);
+		eth_zero_addr(link->smac);
 	if (is_vlan_dev(dev))
-		info->vlan = vlan_dev_vlan_id(dev);
+		link->vlan = vlan_dev_vlan_id(dev);
 	else if (skb_vlan_tag_present(skb))
-		info->vlan = skb_vlan_tag_get_id(skb);
+		link->vlan = skb_vlan_tag_get_id(skb);
 	else
-		info->vlan = 0xffff;
+		link->vlan = 0xffff;
+}
+
+/*
+ * Takes from a packet that was parsed all that dies with the RCU read section it
+ * came in: afterwards it may be kept. The rest of the control block is filled in. The
+ * accessors are inline.
+ */
+void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super)
+{
+	struct xrdma_rx_info *info = xrdma_rx_info(skb);
+
+	info->link = *link;
+	info->is_super = is_super;
 	skb->dev = NULL;
 	skb_dst_drop(skb);
 	/* IPsec states and what a bridge knows of a packet, its device included. */

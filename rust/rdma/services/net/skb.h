@@ -10,12 +10,22 @@ struct sk_buff_head;
 struct xrdma_process;
 
 /**
- * struct xrdma_rx_info - what the receive side wants to know of one packet
+ * struct xrdma_rx_link - what completions of datagrams want to know of the link layer
  * @smac: source MAC address; zero when the packet has none.
  * @vlan: VLAN identifier, 0xffff when there is none.
+ */
+struct xrdma_rx_link {
+	__u8 smac[6];
+	__u16 vlan;
+};
+
+/**
+ * struct xrdma_rx_info - what the receive side wants to know of one packet
+ * @link: the link layer that it came over.
  * @payload_len: bytes of UDP payload.
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
+ * @is_super: it came as the head of a super-packet, whole.
  * @ip: first byte of the IP header; the UDP header follows it directly.
  * @payload: first byte of the UDP payload; linear.
  * @note: for the present holder of the packet (RxSkb::note()).
@@ -23,11 +33,11 @@ struct xrdma_process;
  * This is kept in the control block of the packet, all of which it takes.
  */
 struct xrdma_rx_info {
-	__u8 smac[6];
-	__u16 vlan;
+	struct xrdma_rx_link link;
 	__u16 payload_len;
 	__u8 ip_len;
 	__u8 tos;
+	bool is_super;
 	const __u8 *ip;
 	const __u8 *payload;
 	__u64 note[2];
@@ -41,7 +51,8 @@ struct xrdma_rx_info {
 
 int xrdma_rx_parse(struct sk_buff *skb);
 bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16]);
-void xrdma_rx_detach(struct sk_buff *skb);
+void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link);
+void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super);
 void xrdma_skb_consume(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 void xrdma_skb_queue_init(struct sk_buff_head *q);

@@ -14,6 +14,7 @@
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
 
+#include "services/net/gso.h"
 #include "services/net/skb.h"
 #include "services/net/tunnel.h"
 #include "services/net/udp.h"
@@ -34,29 +35,81 @@ static DEFINE_MUTEX(xrdma_tunnel_mutex);
 static bool xrdma_hooked;
 
 /*
- * Softirq, in an RCU read section. The packet is ours in any case: 0 tells UDP
- * so. The headers are parsed here in one pass because a call per field from
- * Rust would cost more than the parsing.
+ * Hands one packet on, or drops it. The headers are parsed here in one pass because a
+ * call per field from Rust would cost more than the parsing.
+ */
+static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
+			  const struct xrdma_rx_link *link, bool is_super)
+{
+	int ret = xrdma_rx_parse(skb);
+	__u8 dst[16];
+
+	if (unlikely(ret)) {
+		if (ret == -EINVAL && xrdma_rx_dst(skb, dst))
+			t->receive(t->cookie, NULL, &dst);
+		kfree_skb(skb);
+		return;
+	}
+	xrdma_rx_detach(skb, link, is_super);
+	t->receive(t->cookie, skb, NULL);
+}
+
+/* Hands the packets of a super-packet on, in their order. The list is ours. */
+static void xrdma_receive_super(struct xrdma_tunnel *t, struct sk_buff *skb,
+				const struct xrdma_rx_link *link)
+{
+	struct sk_buff *seg = xrdma_gso_take_apart(skb), *next;
+
+	xrdma_receive(t, skb, link, true);
+	skb_list_walk_safe(seg, seg, next) {
+		skb_mark_not_on_list(seg);
+		xrdma_receive(t, seg, link, false);
+	}
+}
+
+/*
+ * The same for one that has been changed on its way, or that somebody else looks at: the
+ * stack cuts it as it does for sockets that take none (udp_queue_rcv_skb()).
+ */
+static void xrdma_receive_cut(struct xrdma_tunnel *t, struct sock *sk,
+			      struct sk_buff *skb, const struct xrdma_rx_link *link)
+{
+	bool v4 = skb->protocol == htons(ETH_P_IP);
+	struct sk_buff *seg, *next;
+
+	__skb_push(skb, -skb_mac_offset(skb));
+	/* It frees the packet if it fails. */
+	seg = udp_rcv_segment(sk, skb, v4);
+	skb_list_walk_safe(seg, seg, next) {
+		skb_mark_not_on_list(seg);
+		__skb_pull(seg, skb_transport_offset(seg));
+		/* The first still stands for the memory of all. */
+		skb_orphan(seg);
+		if (!skb_is_nonlinear(seg))
+			seg->truesize = SKB_TRUESIZE(skb_end_offset(seg));
+		xrdma_receive(t, seg, link, false);
+	}
+}
+
+/*
+ * Softirq, in an RCU read section. The packet is ours in any case: 0 tells UDP so.
  */
 static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct xrdma_tunnel *t = rcu_dereference_sk_user_data(sk);
-	__u8 dst[16];
-	int ret;
+	struct xrdma_rx_link link;
 
 	if (unlikely(!t)) {
 		kfree_skb(skb);
 		return 0;
 	}
-	ret = xrdma_rx_parse(skb);
-	if (unlikely(ret)) {
-		if (ret == -EINVAL && xrdma_rx_dst(skb, dst))
-			t->receive(t->cookie, NULL, &dst);
-		kfree_skb(skb);
-		return 0;
-	}
-	xrdma_rx_detach(skb);
-	t->receive(t->cookie, skb, NULL);
+	xrdma_rx_read_link(skb, &link);
+	if (!skb_is_gso(skb) || !xrdma_gso_is_ours(skb))
+		xrdma_receive(t, skb, &link, false);
+	else if (xrdma_gso_is_intact(skb))
+		xrdma_receive_super(t, skb, &link);
+	else
+		xrdma_receive_cut(t, sk, skb, &link);
 	return 0;
 }
 
@@ -84,6 +137,8 @@ static struct sock *xrdma_socket_open(struct net *net, struct xrdma_tunnel *t,
 	 * be summed again.
 	 */
 	inet_dec_convert_csum(sock->sk);
+	/* Super-packets of xroce come whole; all others are still cut before. */
+	udp_allow_gso(sock->sk);
 	/* Members of a group on this host get what is sent to it. */
 	inet_set_bit(MC_LOOP, sock->sk);
 	return sock->sk;

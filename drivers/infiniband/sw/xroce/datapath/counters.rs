@@ -29,6 +29,8 @@ counters! {
     ReceivedPackets = c"rcvd_pkts",
     /// Bytes of UDP payload in them.
     ReceivedBytes = c"rcvd_bytes",
+    /// Super-packets that came whole.
+    ReceivedSupers = c"rcvd_super_pkts",
     /// Request packets seen before.
     DuplicateRequest = c"duplicate_request",
     /// Request packets ahead of the expected PSN.

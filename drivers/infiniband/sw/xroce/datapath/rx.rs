@@ -115,6 +115,9 @@ fn deliver(ns: NamespaceId, packet: Verified, qp: &WireQp) {
     }
     qp.device.count(Counter::ReceivedPackets, 1);
     qp.device.count(Counter::ReceivedBytes, packet.len() as u64);
+    if packet.is_super() {
+        qp.device.count(Counter::ReceivedSupers, 1);
+    }
     if is_response {
         qp.response(packet);
     } else {

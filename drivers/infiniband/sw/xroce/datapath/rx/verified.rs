@@ -75,6 +75,12 @@ impl Verified {
         self.0.payload().len()
     }
 
+    /// Whether it came as the first of a super-packet that was taken whole.
+    #[inline]
+    pub(super) fn is_super(&self) -> bool {
+        self.0.is_super()
+    }
+
     /// Source address.
     #[inline]
     pub(crate) fn src(&self) -> GidAddr {
