@@ -42,6 +42,8 @@ pub use {
         Tunnel, //
     },
     tx::{
+        Flushed,
+        Joining,
         TxBatch,
         TxSkb, //
     },

@@ -42,6 +42,10 @@ module! {
             default: 1,
             description: "Copy between queue pairs of one host instead of sending packets (1)",
         },
+        super_packets: u8 {
+            default: 0,
+            description: "Hand packets of one burst to the network as super-packets (0)",
+        },
         comp_vectors: u32 {
             default: 0,
             description: "Completion vectors of a device, at most one for each possible CPU (0: as many)",
@@ -96,7 +100,10 @@ impl Drop for Module {
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let services = Services::start()?;
-        params::set(param::<u8>(module_parameters::local_copy.value()) != 0);
+        params::set(
+            param::<u8>(module_parameters::local_copy.value()) != 0,
+            param::<u8>(module_parameters::super_packets.value()) != 0,
+        );
         tables::init()?;
         link::init()?;
         let watch = NetdevNotifier::register::<Watch>()?;

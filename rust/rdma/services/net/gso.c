@@ -7,8 +7,10 @@
  */
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
+#include <net/dst.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
 
@@ -17,10 +19,28 @@
 /*
  * SKB_GSO_UDP_TUNNEL with skb->encapsulation 0 is no packet of a tunnel: UDP hands it
  * to encap_rcv() whole, cuts it as one without that bit where it has to be cut, and
- * gives it to no other socket whole. Net devices that would put it into a tunnel of
- * their own do not have the feature of this name, so it is cut before them.
+ * gives it to no socket of a program whole. Net devices that would put it into a tunnel
+ * of their own do not have the feature of this name, so it is cut before them.
  */
 #define XRDMA_GSO_TYPE (SKB_GSO_FRAGLIST | SKB_GSO_UDP_L4 | SKB_GSO_UDP_TUNNEL)
+
+/* What a net device needs to take one whole. `ethtool -K` turns these off. */
+#define XRDMA_GSO_FEATURES                                             \
+	(NETIF_F_SG | NETIF_F_FRAGLIST | NETIF_F_GSO |                 \
+	 NETIF_F_GSO_FRAGLIST | NETIF_F_GSO_UDP_L4 |                   \
+	 NETIF_F_GSO_UDP_TUNNEL)
+
+/*
+ * What is left free below the net device's bound of bytes, which counts the headers of
+ * the link layer as well.
+ */
+#define XRDMA_GSO_SLACK 256
+
+/* Whether @dev takes super-packets whole at this time. */
+bool xrdma_gso_admits(const struct net_device *dev)
+{
+	return (dev->features & XRDMA_GSO_FEATURES) == XRDMA_GSO_FEATURES;
+}
 
 /* Both have their headers where the offsets in the sk_buff say. */
 static bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b)
@@ -38,6 +58,111 @@ static bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b
 }
 
 /*
+ * Whether whoever cuts the super-packet gives @b, the one behind @a, the headers that
+ * it has: the ICRC covers them. The identification of IPv4 counts up.
+ */
+static bool xrdma_gso_follows(const struct sk_buff *a, const struct sk_buff *b)
+{
+	if (!xrdma_gso_same_flow(a, b))
+		return false;
+	if (a->protocol == htons(ETH_P_IP)) {
+		const struct iphdr *x = ip_hdr(a), *y = ip_hdr(b);
+
+		return x->tos == y->tos && x->ttl == y->ttl &&
+		       x->frag_off == y->frag_off &&
+		       (u16)(ntohs(x->id) + 1) == ntohs(y->id);
+	}
+	return *(const __be32 *)ipv6_hdr(a) == *(const __be32 *)ipv6_hdr(b) &&
+	       ipv6_hdr(a)->hop_limit == ipv6_hdr(b)->hop_limit;
+}
+
+/*
+ * Begins one with @skb, a linear packet that has not been handed to the stack and goes
+ * to @dst. Afterwards xrdma_gso_add() what xrdma_gso_fits(), and xrdma_gso_end().
+ * False: it is to go alone. Caller is in an RCU read section.
+ */
+bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
+		     const struct dst_entry *dst)
+{
+	const struct net_device *dev = dst_dev_rcu(dst);
+	unsigned int headers = skb_network_header_len(skb) + sizeof(struct udphdr);
+	unsigned int max_size = min_t(unsigned int, GSO_LEGACY_MAX_SIZE,
+				      netif_get_gso_max_size(dev, skb));
+
+	if (!xrdma_gso_admits(dev))
+		return false;
+	/*
+	 * Encapsulations that are part of the route, and IPsec, which cuts at once. What
+	 * is longer than the path takes is to be refused packet by packet.
+	 */
+	if (dst->lwtstate || dst_xfrm(dst) || skb->len > dst_mtu(dst))
+		return false;
+	g->skb = skb;
+	g->last = skb;
+	g->size = skb->len - headers;
+	g->segs = 1;
+	g->max_segs = min_t(unsigned int, XRDMA_GSO_SEGS,
+			    READ_ONCE(dev->gso_max_segs));
+	g->max_len = max_size > XRDMA_GSO_SLACK ? max_size - XRDMA_GSO_SLACK : 0;
+	g->headroom = max_t(unsigned int, XRDMA_GSO_HEADROOM, LL_RESERVED_SPACE(dev));
+	g->closed = false;
+	return g->size && skb_headroom(skb) >= g->headroom;
+}
+
+/* Whether @seg, built behind all that are in @g, may be added. */
+bool xrdma_gso_fits(const struct xrdma_gso *g, const struct sk_buff *seg)
+{
+	const struct sk_buff *skb = g->skb;
+	unsigned int headers = skb_network_header_len(seg) + sizeof(struct udphdr);
+
+	return !g->closed && g->segs < g->max_segs && seg->len > headers &&
+	       seg->len - headers <= g->size && skb->len + seg->len <= g->max_len &&
+	       seg->sk == skb->sk && seg->destructor == skb->destructor &&
+	       seg->priority == skb->priority && skb_headroom(seg) >= g->headroom &&
+	       xrdma_gso_follows(g->last, seg);
+}
+
+/*
+ * Adds @seg, which fits and is in no list. The head now stands for its memory: what it
+ * is charged to gets it back when the head is freed or received.
+ */
+void xrdma_gso_add(struct xrdma_gso *g, struct sk_buff *seg)
+{
+	struct sk_buff *skb = g->skb;
+
+	seg->destructor = NULL;
+	seg->sk = NULL;
+	skb->truesize += seg->truesize;
+	/* Its headers stay in front of it. */
+	__skb_pull(seg, skb_network_header_len(seg) + sizeof(struct udphdr));
+	if (g->last == skb)
+		skb_shinfo(skb)->frag_list = seg;
+	else
+		g->last->next = seg;
+	g->last = seg;
+	g->segs++;
+	g->closed = seg->len < g->size;
+	skb->data_len += seg->len;
+	skb->len += seg->len;
+}
+
+/* The head is ready for ip_local_out(), which writes the length into the IP header. */
+void xrdma_gso_end(struct xrdma_gso *g)
+{
+	struct sk_buff *skb = g->skb;
+
+	if (g->segs == 1)
+		return;
+	skb_shinfo(skb)->gso_size = g->size;
+	skb_shinfo(skb)->gso_segs = g->segs;
+	skb_shinfo(skb)->gso_type = XRDMA_GSO_TYPE;
+	/* Else a net device that could take it whole would not. */
+	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	/* UDP cuts off what is beyond this. */
+	udp_hdr(skb)->len = htons(skb->len - skb_network_header_len(skb));
+}
+
+/*
  * Whether a received packet is a super-packet of this kind. Nobody else makes packets
  * of this type: GRO sets no tunnel bit on a list, and a process (tun, packet sockets)
  * cannot ask for a list.
@@ -48,7 +173,7 @@ bool xrdma_gso_is_ours(const struct sk_buff *skb)
 }
 
 /*
- * Whether it is as it was sent, but for what the stack writes into the
+ * Whether it is as xrdma_gso_end() left it, but for what the stack writes into the
  * headers of the head, and nobody else has it or a part of it: a capture may have
  * another head of the same list. skb->data is at the UDP header. If not, the stack's
  * own segmentation can take it apart, whatever has become of it.

@@ -1,14 +1,52 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Super-packets. Declarations for udp.c. bindgen does not read them. */
+/* Super-packets. Declarations that route.c and udp.c share. bindgen does not read them. */
 #ifndef XRDMA_SERVICES_NET_GSO_H
 #define XRDMA_SERVICES_NET_GSO_H
 
 #include <linux/types.h>
 
+struct dst_entry;
+struct net_device;
 struct sk_buff;
+
+/*
+ * Room in front of the IP header of a packet, at least: net devices push headers in
+ * front of the members of a super-packet when they cut it, and take for granted that
+ * there is room. VLAN tags, twice, take 22 bytes; VXLAN over IPv6 takes 84.
+ */
+#define XRDMA_GSO_HEADROOM 192
 
 /* Packets in a super-packet, at most; those in core UDP GRO are no more either. */
 #define XRDMA_GSO_SEGS 64
+
+/**
+ * struct xrdma_gso - a super-packet being made
+ * @skb: its head, a packet like the others so far.
+ * @last: the packet that was added last, or @skb.
+ * @size: bytes of UDP payload of each packet but the last.
+ * @segs: packets.
+ * @max_segs: the most of them.
+ * @max_len: the most bytes of all, from the IP header of the head on.
+ * @headroom: bytes in front of the IP header that each packet must have.
+ * @closed: the packet that was added last is shorter than @size.
+ */
+struct xrdma_gso {
+	struct sk_buff *skb;
+	struct sk_buff *last;
+	unsigned int size;
+	unsigned int segs;
+	unsigned int max_segs;
+	unsigned int max_len;
+	unsigned int headroom;
+	bool closed;
+};
+
+bool xrdma_gso_admits(const struct net_device *dev);
+bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
+		     const struct dst_entry *dst);
+bool xrdma_gso_fits(const struct xrdma_gso *g, const struct sk_buff *seg);
+void xrdma_gso_add(struct xrdma_gso *g, struct sk_buff *seg);
+void xrdma_gso_end(struct xrdma_gso *g);
 
 bool xrdma_gso_is_ours(const struct sk_buff *skb);
 bool xrdma_gso_is_intact(struct sk_buff *skb);

@@ -18,9 +18,18 @@
 #include <net/route.h>
 #include <net/sock.h>
 
+#include "services/net/gso.h"
 #include "services/net/route.h"
 #include "services/net/sender.h"
 #include "services/net/tunnel.h"
+
+/*
+ * Packets that are handed to the stack with softirqs off; a super-packet may make them
+ * more. On a virtual link, the peer receives them when softirqs are on again. With more
+ * of them this takes longer than softirqs may, and the rest waits for a thread that has
+ * to compete for the CPU.
+ */
+#define XRDMA_TX_BURST 16
 
 #define XRDMA_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))
 #define XRDMA_HEADERS6 (sizeof(struct ipv6hdr) + sizeof(struct udphdr))
@@ -28,6 +37,8 @@
 /* What a packet of ours has in its control block until it is sent. */
 struct xrdma_tx_cb {
 	struct xrdma_dst *hold;
+	/* It may share a super-packet with its neighbours in the list. */
+	bool may_join;
 };
 
 #define XRDMA_TX_CB(skb) ((struct xrdma_tx_cb *)(skb)->cb)
@@ -167,11 +178,14 @@ static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 	 * same address handle, take the old or the new one at their flush.
 	 */
 	ret = r->v6 ? xrdma_route6(sk, r) : xrdma_route4(sk, r);
-	if (ret)
+	if (ret) {
 		xrdma_dst_set(d, NULL, 0);
-	else
-		r->priority = xrdma_route_priority(dst_dev_rcu(rcu_dereference(d->dst)),
-						   &r->flow);
+	} else {
+		struct net_device *dev = dst_dev_rcu(rcu_dereference(d->dst));
+
+		r->priority = xrdma_route_priority(dev, &r->flow);
+		r->burst = xrdma_gso_admits(dev) ? XRDMA_GSO_SEGS : XRDMA_TX_BURST;
+	}
 	return ret;
 }
 
@@ -339,7 +353,8 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 			goto out;
 		dst = rcu_dereference(r->hold->dst);
 	}
-	headroom = LL_RESERVED_SPACE(dst_dev_rcu(dst)) + headers;
+	headroom = LL_RESERVED_SPACE(dst_dev_rcu(dst));
+	headroom = max_t(u32, headroom, XRDMA_GSO_HEADROOM) + headers;
 	skb = alloc_skb(headroom + len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		goto out;
@@ -353,6 +368,7 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 	/* It may have to wait for its payload: the destination is set at the end. */
 	refcount_inc(&r->hold->ref);
 	XRDMA_TX_CB(skb)->hold = r->hold;
+	XRDMA_TX_CB(skb)->may_join = false;
 	/*
 	 * The kernel's own destructor: it counts the memory against the socket,
 	 * keeps the socket, and does not need this module.
@@ -363,9 +379,13 @@ out:
 	return skb;
 }
 
-/* struct sk_buff's layout is not for Rust. */
-void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb)
+/*
+ * struct sk_buff's layout is not for Rust. @may_join: it may share a super-packet with
+ * packets before and behind it of which this is said, too.
+ */
+void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join)
 {
+	XRDMA_TX_CB(skb)->may_join = may_join;
 	skb->next = NULL;
 	if (list->tail)
 		list->tail->next = skb;
@@ -382,12 +402,70 @@ void xrdma_tx_drop(struct sk_buff *skb)
 	kfree_skb(skb);
 }
 
-/* Caller is in an RCU read section. */
-static int xrdma_tx_one(struct sk_buff *skb)
+/* The IP layer expects zeroes. */
+static void xrdma_tx_forget(struct sk_buff *skb)
+{
+	XRDMA_TX_CB(skb)->hold = NULL;
+	XRDMA_TX_CB(skb)->may_join = false;
+}
+
+/* Whether @seg may be in one super-packet with @skb, as far as the list knows. */
+static bool xrdma_tx_may_join(const struct sk_buff *skb, const struct sk_buff *seg)
+{
+	return seg && XRDMA_TX_CB(skb)->may_join && XRDMA_TX_CB(seg)->may_join &&
+	       XRDMA_TX_CB(skb)->hold == XRDMA_TX_CB(seg)->hold;
+}
+
+/*
+ * Makes @skb, which goes to @dst, the head of a super-packet of as many packets of the
+ * list behind it as fit. Returns the first that does not, and how many packets @skb
+ * stands for. Caller is in an RCU read section.
+ */
+static struct sk_buff *xrdma_tx_join(struct sk_buff *skb, struct sk_buff *next,
+				     const struct dst_entry *dst, u32 *segs)
+{
+	struct xrdma_gso g;
+
+	*segs = 1;
+	if (!xrdma_tx_may_join(skb, next) || next->len > skb->len)
+		return next;
+	/*
+	 * The first of a message may be longer than those behind it, which are of one
+	 * length. It goes alone: only the last may be shorter than the head.
+	 */
+	if (next->len < skb->len && xrdma_tx_may_join(next, next->next) &&
+	    next->next->len == next->len)
+		return next;
+	if (!xrdma_gso_begin(&g, skb, dst))
+		return next;
+	while (xrdma_tx_may_join(skb, next) && xrdma_gso_fits(&g, next)) {
+		struct sk_buff *seg = next;
+
+		next = seg->next;
+		skb_mark_not_on_list(seg);
+		/* The head has one, too. */
+		xrdma_dst_put(XRDMA_TX_CB(seg)->hold);
+		xrdma_tx_forget(seg);
+		xrdma_gso_add(&g, seg);
+	}
+	xrdma_gso_end(&g);
+	*segs = g.segs;
+	return next;
+}
+
+/*
+ * Sends @skb, and what goes in one super-packet with it of the list behind it, which
+ * begins with @next. Returns the rest of the list; adds the packets to @sent, and what
+ * became of them to @done. Caller is in an RCU read section.
+ */
+static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
+				    u32 *sent, struct xrdma_tx_done *done)
 {
 	struct xrdma_dst *d = XRDMA_TX_CB(skb)->hold;
 	struct dst_entry *dst = rcu_dereference(d->dst);
 	struct sock *sk = skb->sk;
+	u32 segs;
+	int ret;
 
 	/*
 	 * The namespace lives as long as its routes have destinations: whoever
@@ -396,50 +474,53 @@ static int xrdma_tx_one(struct sk_buff *skb)
 	 */
 	if (unlikely(!dst)) {
 		xrdma_tx_drop(skb);
-		return -ENETDOWN;
+		*sent += 1;
+		done->dropped++;
+		return next;
 	}
-	/* The IP layer expects zeroes. */
-	XRDMA_TX_CB(skb)->hold = NULL;
+	next = xrdma_tx_join(skb, next, dst, &segs);
+	*sent += segs;
+	if (segs > 1)
+		done->supers++;
+	xrdma_tx_forget(skb);
 	xrdma_dst_put(d);
 	skb_dst_set_noref(skb, dst);
-#if IS_ENABLED(CONFIG_IPV6)
-	if (skb->protocol == htons(ETH_P_IPV6))
-		return ip6_local_out(sock_net(sk), sk, skb);
-#endif
-	return ip_local_out(sock_net(sk), sk, skb);
+	if (IS_ENABLED(CONFIG_IPV6) && skb->protocol == htons(ETH_P_IPV6))
+		ret = ip6_local_out(sock_net(sk), sk, skb);
+	else
+		ret = ip_local_out(sock_net(sk), sk, skb);
+	/* net_xmit_eval() evaluates its argument twice. */
+	if (net_xmit_eval(ret))
+		done->dropped += segs;
+	return next;
 }
 
 /*
- * Hands all packets of the list to the IP stack in one go; netfilter, routing
- * and qdisc see them as any local UDP traffic. Returns how many were dropped on
- * the spot. No locks held by the caller, any context but hard interrupt.
+ * Hands all packets of the list to the IP stack; netfilter, routing and qdisc see them
+ * as any local UDP traffic. No locks held by the caller, any context but hard
+ * interrupt.
  */
-__u32 xrdma_tx_flush(struct xrdma_tx_list *list)
+void xrdma_tx_flush(struct xrdma_tx_list *list, struct xrdma_tx_done *done)
 {
 	struct sk_buff *skb = list->head;
-	u32 dropped = 0;
 
 	list->head = NULL;
 	list->tail = NULL;
 	list->count = 0;
-	if (!skb)
-		return 0;
-	local_bh_disable();
-	rcu_read_lock();
 	while (skb) {
-		struct sk_buff *next = skb->next;
-		int ret;
+		u32 sent = 0;
 
-		skb_mark_not_on_list(skb);
-		/* net_xmit_eval() evaluates its argument twice. */
-		ret = xrdma_tx_one(skb);
-		if (net_xmit_eval(ret))
-			dropped++;
-		skb = next;
+		local_bh_disable();
+		rcu_read_lock();
+		while (skb && sent < XRDMA_TX_BURST) {
+			struct sk_buff *next = skb->next;
+
+			skb_mark_not_on_list(skb);
+			skb = xrdma_tx_one(skb, next, &sent, done);
+		}
+		rcu_read_unlock();
+		local_bh_enable();
 	}
-	rcu_read_unlock();
-	local_bh_enable();
-	return dropped;
 }
 
 /* Frees packets that will not be sent. */

@@ -41,6 +41,7 @@ struct xrdma_flow {
  * @local: it leads to this host.
  * @hop_limit: the value in force.
  * @priority: that of the packets.
+ * @burst: packets that are best handed over at a time, as far as is known.
  */
 struct xrdma_route {
 	struct xrdma_flow flow;
@@ -50,6 +51,7 @@ struct xrdma_route {
 	bool local;
 	__u8 hop_limit;
 	__u8 priority;
+	__u8 burst;
 };
 
 /**
@@ -78,13 +80,23 @@ struct xrdma_tx_list {
 	__u32 count;
 };
 
+/**
+ * struct xrdma_tx_done - what became of packets that were handed over; added up
+ * @supers: super-packets that were made of them.
+ * @dropped: packets that were dropped on the spot, those in super-packets included.
+ */
+struct xrdma_tx_done {
+	__u32 supers;
+	__u32 dropped;
+};
+
 int xrdma_route_resolve(struct xrdma_tunnel *t, struct xrdma_route *r);
 void xrdma_route_release(struct xrdma_tunnel *t, struct xrdma_route *r);
 bool xrdma_route_valid(struct xrdma_tunnel *t, const struct xrdma_route *r);
 bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 		    const struct xrdma_sender *s, __u32 len, struct xrdma_tx *tx);
-void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb);
-__u32 xrdma_tx_flush(struct xrdma_tx_list *list);
+void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join);
+void xrdma_tx_flush(struct xrdma_tx_list *list, struct xrdma_tx_done *done);
 void xrdma_tx_drop(struct sk_buff *skb);
 void xrdma_tx_purge(struct xrdma_tx_list *list);
 

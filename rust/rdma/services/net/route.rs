@@ -104,6 +104,13 @@ impl Route {
         self.raw.v6
     }
 
+    /// How many packets are best handed to the stack at a time: as many as may be in a super-packet,
+    /// or few if the net device takes none, as last looked up.
+    #[inline]
+    pub fn burst(&self) -> usize {
+        usize::from(self.raw.burst)
+    }
+
     /// Whether the routing tables still say so. A packet allocated on a route that is not valid has
     /// it looked up anew.
     #[inline]

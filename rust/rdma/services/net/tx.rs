@@ -106,6 +106,37 @@ impl Drop for TxSkb {
     }
 }
 
+/// Whether a packet may share a super-packet with its neighbours in a [`TxBatch`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Joining {
+    /// It goes alone.
+    Alone,
+    /// It may, if they go the same way, have the same length (the last may be shorter), and the net
+    /// device takes super-packets.
+    Allowed,
+}
+
+/// What became of the packets of a [`TxBatch`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[must_use]
+pub struct Flushed {
+    /// Super-packets that were made of them.
+    pub supers: u32,
+    /// Packets that were dropped on the spot, which counts as loss.
+    pub dropped: u32,
+}
+
+impl Flushed {
+    /// Both together.
+    #[inline]
+    pub fn and(self, other: Self) -> Self {
+        Flushed {
+            supers: self.supers.wrapping_add(other.supers),
+            dropped: self.dropped.wrapping_add(other.dropped),
+        }
+    }
+}
+
 /// Packets that are ready, in the order in which they will be sent. Takes no memory of its own.
 ///
 /// # Invariants
@@ -128,9 +159,10 @@ impl TxBatch {
 
     /// Appends a packet.
     #[inline]
-    pub fn push(&mut self, skb: TxSkb) {
+    pub fn push(&mut self, skb: TxSkb, joining: Joining) {
+        let may_join = joining == Joining::Allowed;
         // SAFETY: By the type invariant; the list takes the packet over.
-        unsafe { bindings::xrdma_tx_push(&mut self.list, skb.into_raw().as_ptr()) };
+        unsafe { bindings::xrdma_tx_push(&mut self.list, skb.into_raw().as_ptr(), may_join) };
     }
 
     /// Packets.
@@ -145,18 +177,24 @@ impl TxBatch {
         self.list.count == 0
     }
 
-    /// Hands all packets to the IP stack, in one section with softirq off; netfilter and queueing
-    /// disciplines see them. Returns how many were dropped on the spot, which counts as loss.
+    /// Hands all packets to the IP stack; netfilter and queueing disciplines see them.
+    ///
+    /// Neighbours that may join ([`Joining`]) become one super-packet. The packets of a
+    /// super-packet are received, dropped or duplicated together, unless a net device cuts it.
     ///
     /// Any context but hard interrupt, with no spinlock held: the packets may be received, and
     /// answered, on this CPU before it returns.
     #[inline]
-    pub fn flush(&mut self) -> u32 {
-        if self.is_empty() {
-            return 0;
+    pub fn flush(&mut self) -> Flushed {
+        let mut done = bindings::xrdma_tx_done::default();
+        if !self.is_empty() {
+            // SAFETY: By the type invariant; the call takes the packets and empties the list.
+            unsafe { bindings::xrdma_tx_flush(&mut self.list, &mut done) };
         }
-        // SAFETY: By the type invariant; the call takes the packets and empties the list.
-        unsafe { bindings::xrdma_tx_flush(&mut self.list) }
+        Flushed {
+            supers: done.supers,
+            dropped: done.dropped,
+        }
     }
 }
 

@@ -25,6 +25,8 @@ counters! {
     SentPackets = c"sent_pkts",
     /// Bytes of payload in them.
     SentBytes = c"sent_bytes",
+    /// Super-packets that were made of some of them.
+    SentSupers = c"sent_super_pkts",
     /// Packets that were handed to a queue pair.
     ReceivedPackets = c"rcvd_pkts",
     /// Bytes of UDP payload in them.

@@ -7,12 +7,22 @@ use crate::prelude::*;
 /// Whether peers on the same host are served by copying.
 static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 
+/// Whether packets may share super-packets.
+static SUPER_PACKETS: Atomic<u32> = Atomic::new(0);
+
 /// Sets the parameters; before the first device is made.
-pub fn set(local_copy: bool) {
+pub fn set(local_copy: bool, super_packets: bool) {
     LOCAL_COPY.store(u32::from(local_copy), Relaxed);
+    SUPER_PACKETS.store(u32::from(super_packets), Relaxed);
 }
 
 /// Whether peers on the same host are served by copying; see `local.rs`. Any context.
 pub(crate) fn local_copy() -> bool {
     LOCAL_COPY.load(Relaxed) != 0
+}
+
+/// Whether packets may share super-packets, which net devices that take them get whole. Those that
+/// come are taken in any case. Any context.
+pub(crate) fn super_packets() -> bool {
+    SUPER_PACKETS.load(Relaxed) != 0
 }

@@ -51,7 +51,9 @@ pub use rdma::{
     },
     net::{
         Flow,
+        Flushed,
         GidAddr,
+        Joining,
         NamespaceId,
         NetDev,
         Route,

@@ -2,6 +2,7 @@
 
 //! Building and sending packets.
 
+use crate::params;
 use crate::prelude::*;
 use crate::rx::PKEY;
 use roce::congestion;
@@ -123,6 +124,28 @@ pub(crate) fn build(
     // Headers of ours always have an ICRC.
     skb.set_icrc(crc.unwrap_or(0));
     Ok(skb)
+}
+
+/// Whether a packet may share a super-packet. `is_first`: it is sent for the first time, and will
+/// be sent again if it is lost. What is sent again goes alone, and so does what nobody repeats:
+/// whatever a net device makes of super-packets, the connection gets on.
+#[inline]
+pub(crate) fn joining(is_first: bool) -> Joining {
+    match is_first && params::super_packets() {
+        true => Joining::Allowed,
+        false => Joining::Alone,
+    }
+}
+
+/// Counts for `device` what became of packets.
+#[inline]
+pub(crate) fn count_flushed(device: &WireDevice, flushed: Flushed) {
+    if flushed.supers > 0 {
+        device.count(Counter::SentSupers, u64::from(flushed.supers));
+    }
+    if flushed.dropped > 0 {
+        device.count(Counter::SendError, u64::from(flushed.dropped));
+    }
 }
 
 /// How a congestion notification packet is marked, whatever the data are: DSCP 48 and priority 6,

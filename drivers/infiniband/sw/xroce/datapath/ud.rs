@@ -86,7 +86,7 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
                 if let Some(skb) = skb {
                     qp.device
                         .count(Counter::SentBytes, skb.payload().len() as u64);
-                    batch.push(skb);
+                    batch.push(skb, Joining::Alone);
                     packets = packets.wrapping_add(1);
                 } else {
                     qp.device.count(Counter::SendError, 1);
@@ -115,10 +115,7 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
     };
     if packets > 0 {
         qp.device.count(Counter::SentPackets, packets);
-        let dropped = batch.flush();
-        if dropped > 0 {
-            qp.device.count(Counter::SendError, u64::from(dropped));
-        }
+        tx::count_flushed(&qp.device, batch.flush());
     }
     again
 }

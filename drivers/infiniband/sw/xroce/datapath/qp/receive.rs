@@ -206,7 +206,7 @@ impl RecvSide {
         let dest_qpn = self.responder.dest_qpn();
         if let Some(skb) = tx::notice(qp.device.tunnel(), &qp.sender, &mut self.path, dest_qpn) {
             qp.device.count(Counter::CnpSent, 1);
-            self.io.replies.push(skb);
+            self.io.replies.push(skb, Joining::Alone);
             self.io.reply_count = self.io.reply_count.wrapping_add(1);
         }
     }
@@ -265,7 +265,7 @@ impl RecvSide {
             };
             match work::step(|| self.build(qp, &response)) {
                 Ok(skb) => {
-                    self.io.replies.push(skb);
+                    self.io.replies.push(skb, tx::joining(!response.again));
                     self.io.reply_count = self.io.reply_count.wrapping_add(1);
                 }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
@@ -322,10 +322,7 @@ impl RecvSide {
         qp.device
             .count(Counter::SentPackets, u64::from(self.io.reply_count));
         self.io.reply_count = 0;
-        let dropped = self.io.replies.flush();
-        if dropped > 0 {
-            qp.device.count(Counter::SendError, u64::from(dropped));
-        }
+        tx::count_flushed(&qp.device, self.io.replies.flush());
     }
 
     /// The QP is in the error state: every receive completes with a flush error.

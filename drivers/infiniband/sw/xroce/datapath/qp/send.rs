@@ -284,7 +284,7 @@ impl SendSide {
         };
         qp.device.count(Counter::CnpSent, 1);
         let mut outgoing = Outgoing::new();
-        outgoing.push(skb, 0);
+        outgoing.push(skb, 0, Joining::Alone, 1);
         outgoing.finish(qp);
     }
 
@@ -327,7 +327,11 @@ impl SendSide {
                 None => Err(BuildError::NoMemory),
             };
             match built {
-                Ok(skb) => outgoing.push(skb, len),
+                Ok(skb) => {
+                    let is_first = qp.kind.is_reliable() && !transmit.again;
+                    let burst = route.as_ref().map_or(1, |route| route.burst());
+                    outgoing.push(skb, len, tx::joining(is_first), burst);
+                }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
                 Err(BuildError::Fault) => {
                     let slot = transmit.payload.map_or(0, |p| p.slot);

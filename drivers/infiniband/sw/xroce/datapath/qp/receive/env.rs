@@ -195,7 +195,7 @@ impl ResponderEnv for RecvEnv<'_> {
         };
         match tx::build(route, &self.qp.sender, header.as_slice(), 0, 0, |_| Ok(())) {
             Ok(skb) => {
-                self.io.replies.push(skb);
+                self.io.replies.push(skb, Joining::Alone);
                 self.io.reply_count = self.io.reply_count.wrapping_add(1);
             }
             Err(_) => self.qp.device.count(Counter::SendError, 1),

@@ -3,11 +3,7 @@
 //! The packets of one run, on their way to the network stack.
 
 use crate::prelude::*;
-
-/// Packets that are handed to the stack at a time. On a virtual link, the peer receives the packets
-/// of a burst within the call that hands them over. With larger bursts this takes longer than
-/// softirqs may, and the rest waits for a thread that has to compete for the CPU.
-const BURST: usize = 16;
+use crate::tx;
 
 /// Packets that one run of a send side has built. They are handed over in bursts, and counted at
 /// the end of the run.
@@ -16,7 +12,7 @@ pub(super) struct Outgoing {
     packets: u64,
     /// Bytes of payload in these.
     bytes: u64,
-    dropped: u32,
+    flushed: Flushed,
 }
 
 impl Outgoing {
@@ -26,17 +22,18 @@ impl Outgoing {
             batch: TxBatch::new(),
             packets: 0,
             bytes: 0,
-            dropped: 0,
+            flushed: Flushed::default(),
         }
     }
 
-    /// Takes a packet with `payload` bytes. Softirq or process context.
-    pub(super) fn push(&mut self, skb: TxSkb, payload: u32) {
+    /// Takes a packet with `payload` bytes; hands over what there is if that is `burst` packets
+    /// ([`Route::burst`]). Softirq or process context.
+    pub(super) fn push(&mut self, skb: TxSkb, payload: u32, joining: Joining, burst: usize) {
         self.packets = self.packets.wrapping_add(1);
         self.bytes = self.bytes.wrapping_add(u64::from(payload));
-        self.batch.push(skb);
-        if self.batch.len() >= BURST {
-            self.dropped = self.dropped.wrapping_add(self.batch.flush());
+        self.batch.push(skb, joining);
+        if self.batch.len() >= burst {
+            self.flushed = self.flushed.and(self.batch.flush());
         }
     }
 
@@ -47,9 +44,6 @@ impl Outgoing {
         }
         qp.device.count(Counter::SentPackets, self.packets);
         qp.device.count(Counter::SentBytes, self.bytes);
-        let dropped = self.dropped.wrapping_add(self.batch.flush());
-        if dropped > 0 {
-            qp.device.count(Counter::SendError, u64::from(dropped));
-        }
+        tx::count_flushed(&qp.device, self.flushed.and(self.batch.flush()));
     }
 }
