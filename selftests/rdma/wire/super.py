@@ -1,0 +1,425 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=300 debug
+"""Super-packets: packets of one burst that pass the stack as one. They arrive whole, or cut
+by whoever does not take them, and the payload is the same; what is sent again goes alone."""
+import ctypes
+import os
+import struct
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
+
+import ktap
+import net
+import roce
+import traffic
+import verbs
+import wire
+from ktap import expect, expect_eq
+from tap import Tap
+from verbs import WR, get, pattern, put, sge
+
+SENT, RECEIVED = 'sent_super_pkts', 'rcvd_super_pkts'
+# Counters of what must not happen where nothing is lost.
+BAD = (
+    'retransmits',
+    'rcvd_icrc_err',
+    'rcvd_malformed',
+    'out_of_seq_request',
+    'rcvd_seq_err',
+    'send_err',
+)
+# IBV_MTU_*
+MTU1024, MTU4096 = 3, 5
+# 8.6 s: where nothing is lost, nothing is sent again, however busy the machine is.
+PATIENT = 21
+ENDS = (('h1', 'e1'), ('h2', 'e2'))
+
+
+class Rise:
+    """How much counters of both devices have risen."""
+
+    def __init__(self):
+        self.before = {d: net.counters(d) for d in ('x1', 'x2')}
+
+    def __call__(self, dev, name):
+        return net.counters(dev)[name] - self.before[dev][name]
+
+    def none_lost(self):
+        """Nothing was lost, sent again or spoilt."""
+        now = {d: net.counters(d) for d in ('x1', 'x2')}
+        rise = {(d, n): now[d][n] - self.before[d][n] for d in now for n in BAD}
+        bad = {what: by for what, by in rise.items() if by}
+        expect_eq(bad, {}, 'counters')
+
+
+def connect(kind='rc', version=4, mtu=MTU1024, **opts):
+    """A connection from x1 to x2."""
+    return traffic.connect(
+        kind, 'x1', 'x2', version, mtu, timeout=opts.pop('timeout', PATIENT), **opts
+    )
+
+
+def work(conn, lengths=(65536, 3077)):
+    """Data in both directions, whose last packets are long and short."""
+    for n in lengths:
+        traffic.write(conn, n)
+        traffic.send(conn, n, imm=traffic.IMM)
+        traffic.read(conn, n)
+
+
+def whole(kind='rc', version=4, mtu=MTU1024):
+    """Over a plain link all come whole."""
+    conn, rise = connect(kind, version, mtu), Rise()
+    work(conn)
+    for sender, receiver in (('x1', 'x2'), ('x2', 'x1')):
+        expect(rise(sender, SENT) >= 1, f'{sender} has sent no super-packet')
+        # The sender counts after it has sent: the last of READ data may be here already.
+        ktap.wait_for(
+            f'that {receiver} has received the super-packets of {sender}',
+            10,
+            lambda: rise(receiver, RECEIVED) == rise(sender, SENT),
+        )
+    rise.none_lost()
+    conn.close()
+
+
+def cut(kind='rc', version=4, sent=True, places=None):
+    """They come cut, or none is sent; all is as it should be."""
+    if places:
+        conn = verbs.Rc(verbs.Node('x1', places[0]), verbs.Node('x2', places[1]), timeout=PATIENT)
+        conn.mtu = MTU1024
+    else:
+        conn = connect(kind, version)
+    rise = Rise()
+    work(conn)
+    expect_eq((rise('x1', SENT) > 0, rise('x2', SENT) > 0), (sent, sent), 'super-packets were sent')
+    expect_eq((rise('x1', RECEIVED), rise('x2', RECEIVED)), (0, 0), 'super-packets that came whole')
+    rise.none_lost()
+    conn.close()
+
+
+def offload(on, *what):
+    """Turn features of the links on or off."""
+    words = ' '.join(f'{feature} {"on" if on else "off"}' for feature in what)
+    if words:
+        net.sh(' && '.join(f'in_host {host} ethtool -K {dev} {words}' for host, dev in ENDS))
+
+
+class Off:
+    """Within it, these features of the links are off."""
+
+    def __init__(self, *what):
+        self.what = what
+
+    def __enter__(self):
+        offload(False, *self.what)
+
+    def __exit__(self, *_):
+        offload(True, *self.what)
+
+
+def turned_off():
+    """ethtool turns them off and on, while a connection stands."""
+    for feature in ('tx-gso-list', 'gso'):
+        with Off(feature):
+            cut(sent=False)
+    whole()
+
+
+def is_long(frame):
+    """Whether a frame is longer than any packet of the connection."""
+    return len(frame) > 14 + 20 + 8 + 1024 + 100
+
+
+def captured():
+    """A capture holds what it has seen: what others hold is cut for us. It sees super-packets,
+    unless they are off."""
+    if not ktap.DEBUG:
+        work(connect())
+    taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
+    cut()
+    big = [f for t in taps for f, _ in t.frames() if roce.is_roce(f) and is_long(f)]
+    expect(big, 'no capture has a super-packet')
+    with Off('tx-gso-list'):
+        cut(sent=False)
+        frames = [f for t in taps for f, _ in t.frames() if roce.is_roce(f)]
+        expect(frames, 'the captures have nothing')
+        expect(not any(is_long(f) for f in frames), 'a capture has a super-packet')
+    for t in taps:
+        t.close()
+
+
+def mirrored():
+    """tc makes a copy of each for another interface."""
+    net.sh(
+        '''ip -n h2 link add m0 type dummy && ip -n h2 link set m0 up &&
+        in_host h2 tc qdisc add dev e2 clsact &&
+        in_host h2 tc filter add dev e2 ingress matchall action mirred egress mirror dev m0'''
+    )
+    try:
+        conn, rise = connect(), Rise()
+        work(conn)
+        expect(rise('x1', SENT), 'no super-packet was sent')
+        rise.none_lost()
+        conn.close()
+    finally:
+        net.sh('in_host h2 tc qdisc del dev e2 clsact; ip -n h2 link del m0')
+
+
+# Classic BPF: what is longer than any packet is dropped.
+DROP_LONG = '4,128 0 0 0,37 0 1 1200,6 0 0 1,6 0 0 0'
+
+
+def never_through():
+    """A wire that takes no super-packet of data: what is sent again goes alone and gets through."""
+    for host, dev in ENDS:
+        net.sh(
+            f'''in_host {host} tc qdisc add dev {dev} clsact &&
+            in_host {host} tc filter add dev {dev} ingress \\
+                bpf bytecode '{DROP_LONG}' classid 1:1 action drop'''
+        )
+    try:
+        conn, rise = connect(timeout=16), Rise()
+        work(conn, (20 * 1024,))
+        expect(rise('x1', SENT) and rise('x1', 'retransmits'), 'nothing was lost')
+        # Those of short packets, such as requests of READs, get through.
+        expect(rise('x2', RECEIVED) < rise('x1', SENT), 'none was dropped')
+        conn.close()
+    finally:
+        for host, dev in ENDS:
+            net.sh(f'in_host {host} tc qdisc del dev {dev} clsact')
+
+
+def unreliable():
+    """What nobody sends again goes alone from the start."""
+    conn, rise = traffic.connect('uc', 'x1', 'x2', 4, MTU1024), Rise()
+    traffic.write(conn, 65536, imm=traffic.IMM)
+    expect_eq(rise('x1', SENT), 0, 'super-packets')
+    conn.close()
+
+
+def small():
+    """Short messages that are posted together go together."""
+    conn, rise = connect(), Rise()
+    src, dst = conn.a.mr(64 * 8), conn.b.mr(64 * 8)
+    data = pattern(5, 64 * 8)
+    put(src, data)
+    wrs = [
+        conn.send_wr(
+            WR.IBV_WR_RDMA_WRITE,
+            [sge(src, 8, 8 * i)],
+            rkey=dst.rkey,
+            raddr=dst.buf + 8 * i,
+            flags=verbs.SIGNALED if i == 63 else 0,
+        )
+        for i in range(64)
+    ]
+    for a, b in zip(wrs, wrs[1:]):
+        a.next_wr = b
+    conn.post(wrs[0])
+    verbs.ok(verbs.poll(conn.send_cq))
+    expect(get(dst, 64 * 8) == data, 'payload')
+    rise.none_lost()
+    conn.close()
+
+
+def shrunk():
+    """The link gets too small for the packets, and large again."""
+    # Long enough for the two commands on a slow machine: eight times 1.1 s, or 4.3 s.
+    conn, rise = connect(timeout=20 if ktap.DEBUG else 18), Rise()
+    src, dst = conn.a.mr(65536), conn.b.mr(65536)
+    data = pattern(7, 65536)
+    put(src, data)
+    net.sh('ip -n h1 link set e1 mtu 600')
+    try:
+        conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf))
+        ktap.wait_for('packets that were not sent', 10, lambda: rise('x1', 'send_err') > 0)
+        expect_eq(rise('x1', SENT), 0, 'super-packets of packets that are too long')
+    finally:
+        net.sh('ip -n h1 link set e1 mtu 4300')
+    verbs.ok(verbs.poll(conn.send_cq))
+    expect(get(dst, 65536) == data, 'payload')
+    conn.close()
+    whole()
+
+
+def vlan():
+    """Over a VLAN, whose tag is beside the packets, or in them."""
+    net.vlans_up()
+    tagged = ((), ('tx-vlan-hw-insert',), ('tx-vlan-hw-insert', 'rx-vlan-hw-parse'))
+    for version, wires in (('vlan-ipv4', tagged + (('tx-gso-list',),)), ('vlan-ipv6', tagged[::2])):
+        a, b = (verbs.Node(dev, place) for dev, place in zip(('x1', 'x2'), net.PLACES[version]))
+        for off in wires:
+            with Off(*off):
+                conn, rise = verbs.Rc(a, b, timeout=PATIENT), Rise()
+                conn.mtu = min(a.mtu, b.mtu)
+                work(conn)
+                expect(rise('x1', SENT), f'no super-packet was sent, without {off}')
+                rise.none_lost()
+                conn.close()
+
+
+BPF_PROG_LOAD, BPF_LINK_CREATE, SYS_BPF = 5, 28, 321
+BPF_PROG_TYPE_XDP, BPF_XDP = 6, 37
+SKB_MODE, DRV_MODE = 2, 4
+
+
+def bpf(command, attributes):
+    """The system call; returns a descriptor."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    buffer = ctypes.create_string_buffer(attributes, 128)
+    fd = libc.syscall(SYS_BPF, command, buffer, 128)
+    if fd < 0:
+        raise OSError(ctypes.get_errno(), f'bpf({command})')
+    return fd
+
+
+def pass_all():
+    """An XDP program that passes all."""
+    code = struct.pack('<BBhi', 0xB7, 0, 0, 2) + struct.pack('<BBhi', 0x95, 0, 0, 0)
+    insns, licence = ctypes.create_string_buffer(code), ctypes.create_string_buffer(b'GPL')
+    return bpf(
+        BPF_PROG_LOAD,
+        struct.pack(
+            '<IIQQ', BPF_PROG_TYPE_XDP, 2, ctypes.addressof(insns), ctypes.addressof(licence)
+        ),
+    )
+
+
+def attached(program, mode):
+    """A program at e2, for as long as the descriptor is open."""
+    index = int(net.sh('in_host h2 cat /sys/class/net/e2/ifindex'))
+    here = os.open('/proc/self/ns/net', os.O_RDONLY)
+    there = os.open('/run/netns/h2', os.O_RDONLY)
+    os.setns(there, wire.CLONE_NEWNET)
+    try:
+        return bpf(BPF_LINK_CREATE, struct.pack('<IIII', program, index, BPF_XDP, mode))
+    finally:
+        os.setns(here, wire.CLONE_NEWNET)
+        os.close(here)
+        os.close(there)
+
+
+def link_mtu(mtu):
+    """Change the MTU of the link."""
+    for host, dev in ENDS:
+        net.sh(f'ip -n {host} link set {dev} mtu {mtu}')
+
+
+def xdp():
+    """XDP at the receiver copies packets into memory of its own; on veth it makes the sender send
+    none."""
+    try:
+        program = pass_all()
+    except OSError as why:
+        raise ktap.Skip(f'no XDP: {why}') from why
+    conn = connect()
+    # veth has XDP only for packets of less than a page.
+    link_mtu(1500)
+    try:
+        for mode, sent in ((SKB_MODE, True), (DRV_MODE, False)):
+            link, rise = attached(program, mode), Rise()
+            try:
+                work(conn)
+            finally:
+                os.close(link)
+            expect_eq(rise('x1', SENT) > 0, sent, f'super-packets were sent, mode {mode}')
+            expect_eq(rise('x2', RECEIVED), 0, f'super-packets that came whole, mode {mode}')
+            rise.none_lost()
+    finally:
+        link_mtu(4300)
+        os.close(program)
+    conn.close()
+
+
+# What stands between the hosts instead of a plain link; e1 and e2 are their ends of it.
+WIRES = '''
+    hosts_clean && ip netns add h1 && ip netns add h2 && ip netns add h3 || exit 1
+    between() { # the links to h3
+        for n in 1 2; do
+            ip link add e$n netns h$n type veth peer name p$n netns h3 &&
+                ip -n h3 link set p$n up || exit 1
+        done
+    }
+    case $WIRE in
+    bridge)
+        between && ip -n h3 link add b0 type bridge && ip -n h3 link set b0 up &&
+            ip -n h3 link set p1 master b0 && ip -n h3 link set p2 master b0 || exit 1 ;;
+    router)
+        between && in_host h3 sh -ec 'echo 1 >/proc/sys/net/ipv4/ip_forward
+            for n in 1 2; do
+                echo 1 >/proc/sys/net/ipv4/conf/p$n/proxy_arp
+                echo 0 >/proc/sys/net/ipv4/neigh/p$n/proxy_delay
+                ip route add 10.7.0.$n dev p$n
+            done' || exit 1 ;;
+    macvlan)
+        ip link add w1 netns h1 type veth peer name w2 netns h2 || exit 1
+        for n in 1 2; do
+            ip -n h$n link set w$n up &&
+                ip -n h$n link add e$n link w$n type macvlan mode bridge || exit 1
+        done ;;
+    esac
+    for n in 1 2; do
+        ip -n h$n link set lo up
+        ip -n h$n link set e$n up
+        ip -n h$n addr add 10.7.0.$n/24 dev e$n
+    done
+    add_link h1 x1 e1 && add_link h2 x2 e2 && wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2
+'''
+
+
+def through(what):
+    """By way of something else than a link. What does not change them passes them on."""
+    traffic.node.cache_clear()
+    net.sh(f'WIRE={what}; {WIRES}')
+    whole()
+    if what == 'router':
+        # The next hop has room for the packets, not for many of them.
+        net.sh('ip -n h3 link set p2 mtu 1280')
+        whole()
+
+
+def reload(parameters):
+    """The module with these parameters."""
+    traffic.node.cache_clear()
+    net.sh(f'hosts_clean; modprobe -r xroce && modprobe xroce {parameters}')
+
+
+def up():
+    """The hosts, which send super-packets."""
+    reload('super_packets=1')
+    net.hosts_up(4300)
+
+
+def down():
+    """Nothing is left, and the module is as others expect it."""
+    reload('')
+
+
+def by_default():
+    """Nobody has asked for them."""
+    reload('')
+    net.hosts_up(4300)
+    try:
+        cut(sent=False)
+    finally:
+        up()
+
+
+if net.TYPE != 'xroce':
+    ktap.skip_all('rxe has none')
+ktap.add('whole', whole)
+ktap.add('whole-ipv6', lambda: whole(version=6))
+ktap.add('whole-mtu4096', lambda: whole(mtu=MTU4096))
+ktap.add('whole-xrc', lambda: whole('xrc'))
+for fn in (turned_off, captured, mirrored, never_through, unreliable, small, shrunk, xdp, vlan):
+    # The debug kernel has no filters.
+    ktap.add(fn.__name__, fn, debug=fn not in (mirrored, never_through))
+# The debug kernel is slow, and has no macvlan.
+for name in ('bridge', 'router', 'macvlan'):
+    ktap.add(name, lambda name=name: through(name), debug=False)
+ktap.add('by_default', by_default, debug=False)
+ktap.main(up, down)
