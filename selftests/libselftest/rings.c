@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <stddef.h>
+
 #include "rings.h"
 
 static int has_ring(const struct rings *r, const uint8_t *at)
@@ -29,6 +31,23 @@ int find_rings(struct rings *r, const struct rings *but)
 	}
 	fclose(f);
 	return found;
+}
+
+size_t receive_ring_at(struct ibv_qp *qp)
+{
+	size_t data, slot, entries = 1, line = offsetof(struct xroce_ring_hdr, kernel_index);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	CHECK(!ibv_query_qp(qp, &attr, IBV_QP_CAP, &init));
+	data = attr.cap.max_send_sge * sizeof(struct xroce_sge);
+	if (data < attr.cap.max_inline_data)
+		data = attr.cap.max_inline_data;
+	slot = (XROCE_SEND_SLOT_HDR + data + XROCE_SEND_SLOT_ALIGN - 1) /
+	       XROCE_SEND_SLOT_ALIGN * XROCE_SEND_SLOT_ALIGN;
+	while (entries < attr.cap.max_send_wr)
+		entries *= 2;
+	return (XROCE_RING_HDR_SIZE + entries * slot + line - 1) / line * line;
 }
 
 struct xroce_ring_hdr *ring_hdr(const struct ring *r)

@@ -25,8 +25,14 @@ struct rings {
 	int count;
 };
 
-/* Adds to R the mappings of device files that neither R nor BUT has; how many. */
+/*
+ * Adds to R the mappings of device files that neither R nor BUT has; how many. The receive
+ * ring of a queue pair lies in the mapping of its send ring, see receive_ring_at().
+ */
 int find_rings(struct rings *r, const struct rings *but);
+
+/* Where that begins in the mapping of QP, bytes; of a QP without one, something else does. */
+size_t receive_ring_at(struct ibv_qp *qp);
 
 struct xroce_ring_hdr *ring_hdr(const struct ring *r);
 

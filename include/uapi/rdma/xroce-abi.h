@@ -9,7 +9,7 @@
  * Rings
  * -----
  * A ring is one mmap of the size and at the offset that the create call
- * returned: a header of XROCE_RING_HDR_SIZE bytes, then `entries` slots of
+ * returned (but see XROCE_QP_ONE_MAPPING): a header of XROCE_RING_HDR_SIZE bytes, then `entries` slots of
  * `stride` bytes. `entries` is a power of two. Indices run freely over 32 bits
  * and are masked with `entries - 1` to find a slot; a ring is empty when
  * producer equals consumer and full when they differ by `entries`.
@@ -42,10 +42,12 @@
  * @XROCE_FEATURE_SHARED_ARM: completion queues are armed by a store to the
  *	ring header instead of a system call.
  * @XROCE_FEATURE_AWAKE: the send ring header says when no doorbell is needed.
+ * @XROCE_FEATURE_ONE_MAPPING: create_qp knows XROCE_QP_ONE_MAPPING.
  */
 enum xroce_features {
 	XROCE_FEATURE_SHARED_ARM	= 1 << 0,
 	XROCE_FEATURE_AWAKE		= 1 << 1,
+	XROCE_FEATURE_ONE_MAPPING	= 1 << 2,
 };
 
 /**
@@ -507,8 +509,18 @@ enum xroce_tm_error {
 };
 
 /**
+ * enum xroce_qp_flags - xroce_create_qp_req.flags
+ * @XROCE_QP_ONE_MAPPING: both rings lie in one mapping: that of the send ring
+ *	is as long as both, and the receive ring begins so many bytes after the
+ *	send ring as their offsets differ. Only with XROCE_FEATURE_ONE_MAPPING.
+ */
+enum xroce_qp_flags {
+	XROCE_QP_ONE_MAPPING	= 1 << 0,
+};
+
+/**
  * struct xroce_create_qp_req - create_qp, from user space (never for XRC_TGT)
- * @flags: must be zero.
+ * @flags: bits of enum xroce_qp_flags; the others must be zero.
  * @reserved: must be zero.
  */
 struct xroce_create_qp_req {

@@ -8,6 +8,27 @@
 #include "services/ring.h"
 
 /*
+ * One page or two that are neighbours, which the kernel has mapped already: the
+ * rings of most queue pairs, which then need no mapping of their own. NULL: there
+ * are none.
+ */
+static void *xrdma_ring_alloc_few(size_t npages, struct page **array)
+{
+	unsigned int order = npages - 1;
+	struct page *page = alloc_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+					__GFP_NOWARN | __GFP_NORETRY, order);
+	size_t i;
+
+	if (!page)
+		return NULL;
+	if (order)
+		split_page(page, order);
+	for (i = 0; i < npages; i++)
+		array[i] = page + i;
+	return page_address(page);
+}
+
+/*
  * alloc_page() and PAGE_KERNEL are macros; vmalloc_user() memory would not be
  * charged to its user. Single pages, so that each lives as long as the last
  * mapping of it, with or without this module.
@@ -20,6 +41,13 @@ void *xrdma_ring_alloc(size_t npages, struct page ***pages)
 
 	if (!array)
 		return NULL;
+	if (npages <= 2) {
+		va = xrdma_ring_alloc_few(npages, array);
+		if (va) {
+			*pages = array;
+			return va;
+		}
+	}
 	for (i = 0; i < npages; i++) {
 		array[i] = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO |
 				      __GFP_NOWARN);
@@ -43,7 +71,8 @@ void xrdma_ring_free(void *va, struct page **pages, size_t npages)
 {
 	size_t i;
 
-	vunmap(va);
+	if (is_vmalloc_addr(va))
+		vunmap(va);
 	for (i = 0; i < npages; i++)
 		put_page(pages[i]);
 	xrdma_page_array_free(pages);

@@ -245,6 +245,9 @@ static void members(struct owned *self)
 		if (i != PAIR_CMD && i != CQ_CMD)
 			continue;
 		for (bit = 0; bit < 64; bit++) {
+			/* XROCE_QP_ONE_MAPPING */
+			if (i == PAIR_CMD && bit == 0)
+				continue;
 			a = attempt_of(self, i);
 			a.driver[bit / 8] = 1 << bit % 8;
 			refuses(self, "flags or reserved", &a, EINVAL);
@@ -270,6 +273,60 @@ static void members(struct owned *self)
 	NO_TAGS(4, caps.tm_caps.max_ops + 1);
 	NO_TAGS(UINT32_MAX, 4);
 	NO_TAGS(4, UINT32_MAX);
+	end_owned(self);
+}
+
+static void destroy_pair(struct owned *self)
+{
+	uint32_t handle, room[4];
+	struct raw raw;
+
+	memcpy(&handle, answer_room, 4);
+	raw_begin_on(&raw, UVERBS_OBJECT_QP, UVERBS_METHOD_QP_DESTROY);
+	raw_attr(&raw, 0, 0, handle);
+	raw_attr(&raw, 1, sizeof(struct ib_uverbs_destroy_qp_resp), (uintptr_t)room);
+	expect_errno("destroy", raw_call(self->ours.ctx, &raw), 0);
+}
+
+/* XROCE_QP_ONE_MAPPING: both rings are where the answer says, and each has its own header. */
+static void one_mapping(struct owned *self)
+{
+	const struct command *c = &driver_commands[PAIR_CMD];
+	const int prot = PROT_READ | PROT_WRITE;
+	struct xroce_create_qp_resp resp;
+	struct xroce_ring_hdr *sq, *rq;
+	struct ib_uverbs_create_qp *r;
+	struct attempt a;
+	unsigned int way;
+	uint64_t at;
+	int fd;
+
+	begin_owned(self);
+	fd = self->ours.ctx->cmd_fd;
+	for (way = 0; way < 2; way++) {
+		a = attempt_of(self, PAIR_CMD);
+		r = (struct ib_uverbs_create_qp *)a.r.body;
+		r->is_srq = 0;
+		r->max_send_wr = r->max_recv_wr = 64;
+		r->max_recv_sge = 1;
+		((struct xroce_create_qp_req *)a.driver)->flags = XROCE_QP_ONE_MAPPING;
+		expect_errno("one mapping", attempts[way](self, &a), 0);
+		memcpy(&resp, answer_room + c->out, sizeof(resp));
+		at = resp.rq.offset - resp.sq.offset;
+		CHECK(resp.sq.entries == 64 && resp.rq.entries == 64);
+		CHECK(at % 64 == 0 && at >= XROCE_RING_HDR_SIZE + 64 * resp.sq.stride);
+		CHECK(resp.rq.size >= XROCE_RING_HDR_SIZE + 64 * resp.rq.stride);
+		/* 64 and 64 requests: two pages, where two rings of their own take three. */
+		CHECK(at + resp.rq.size == resp.sq.size && resp.sq.size == 2 * 4096);
+		sq = mmap(NULL, resp.sq.size, prot, MAP_SHARED, fd, resp.sq.offset);
+		CHECK(sq != MAP_FAILED);
+		rq = (struct xroce_ring_hdr *)((char *)sq + at);
+		CHECK(!sq->kernel_flags && !rq->kernel_flags);
+		destroy_pair(self);
+		CHECK(sq->kernel_flags & XROCE_RING_DEAD);
+		CHECK(rq->kernel_flags & XROCE_RING_DEAD);
+		CHECK(!munmap(sq, resp.sq.size));
+	}
 	end_owned(self);
 }
 
@@ -424,6 +481,7 @@ static const CASES(struct owned) cases[] = {
 	{ "as_they_are", as_they_are },
 	{ "lengths", lengths },
 	{ "members", members },
+	{ "one_mapping", one_mapping },
 	{ "kinds", kinds },
 	{ "bad_answers", bad_answers },
 	{ "ring_kept", ring_kept },

@@ -46,8 +46,11 @@ union slot {
 
 /* ---- the rings ---- */
 
-/* The ring whose first requests have the numbers ID and ID + 1. */
-static void find_queue(struct queue *q, uint64_t id)
+/*
+ * The ring whose first requests have the numbers ID and ID + 1: it begins where a mapping
+ * does, or BEHIND bytes behind that.
+ */
+static void find_queue(struct queue *q, uint64_t id, size_t behind)
 {
 	static struct rings all;
 	int i;
@@ -55,17 +58,22 @@ static void find_queue(struct queue *q, uint64_t id)
 	all.count = 0;
 	find_rings(&all, NULL);
 	*q = (struct queue) { .next = 2 };
-	for (i = 0; i < all.count && !q->stride; i++) {
-		const uint64_t *first = first_slot(&all.ring[i], 2 * sizeof(union slot));
+	for (i = 0; i < 2 * all.count && !q->stride; i++) {
+		struct ring ring = all.ring[i / 2];
+		size_t skip = i % 2 && behind < ring.size ? behind : 0;
+		const uint64_t *first;
 		uint32_t at;
 
+		ring.at += skip;
+		ring.size -= skip;
+		first = first_slot(&ring, 2 * sizeof(union slot));
 		/* A completion has the number at the same place, and 0 behind it. */
 		if (!first || *first != id || !(uint32_t)first[1])
 			continue;
 		for (at = STEP; at <= sizeof(union slot) && !q->stride; at += STEP)
 			if (first[at / 8] == id + 1)
 				q->stride = at;
-		q->ring = all.ring[i];
+		q->ring = ring;
 		memcpy(q->template, first, sizeof(q->template));
 	}
 	CHECK(q->stride);
@@ -218,8 +226,8 @@ static void open_rings(struct flow *flow, struct queue *send, struct queue *rece
 		completes(flow->b.cq, magic + i, IBV_WC_SUCCESS);
 		completes(flow->a.cq, magic + 16 + i, IBV_WC_SUCCESS);
 	}
-	find_queue(receive, magic);
-	find_queue(send, magic + 16);
+	find_queue(receive, magic, receive_ring_at(flow->a.qp));
+	find_queue(send, magic + 16, 0);
 	magic += 32;
 }
 

@@ -95,6 +95,9 @@ constants! {
 
     FEATURE_SHARED_ARM: u64 = 1 << 0;
     FEATURE_AWAKE: u64 = 1 << 1;
+    FEATURE_ONE_MAPPING: u64 = 1 << 2;
+
+    QP_ONE_MAPPING: u32 = 1 << 0;
 
     RING_HDR_SIZE: usize = 256;
     RING_AWAKE: u32 = 1 << 0;

@@ -39,7 +39,7 @@ use crate::verbs::{
 };
 
 /// Features that this library can use.
-const FEATURES: u64 = abi::FEATURE_SHARED_ARM | abi::FEATURE_AWAKE;
+const FEATURES: u64 = abi::FEATURE_SHARED_ARM | abi::FEATURE_AWAKE | abi::FEATURE_ONE_MAPPING;
 
 /// An open device. libibverbs owns the memory in front of it
 /// (`struct verbs_context` ends with the `ibv_context` that starts this).
@@ -200,8 +200,9 @@ pub unsafe extern "C" fn import_context(
         // SAFETY: initialised by `make`; no driver attributes.
         check(unsafe { cmd::ibv_cmd_query_context(context, core::ptr::null_mut()) })?;
         // Whoever opened the device has agreed with the kernel on the ABI, and
-        // the kernel offers every feature to all.
-        Ok(FEATURES)
+        // the kernel offers every feature to all. What a module that is older
+        // than this library refuses is not asked for.
+        Ok(FEATURES & !abi::FEATURE_ONE_MAPPING)
     };
     // SAFETY: as the caller says.
     object(unsafe { make(layout, device, cmd_fd, agree) })

@@ -29,10 +29,17 @@ use crate::sys::{
 
 /// A mapped ring, without a side.
 pub struct Ring {
-    map: Mapping,
+    /// Its first byte, in `_map`.
+    base: NonNull<u8>,
+    _map: Arc<Mapping>,
     entries: u32,
     stride: usize,
 }
+
+// SAFETY: `base` points into the mapping, which may be used by any thread.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
 
 impl Ring {
     /// Maps the ring that the kernel described in a response.
@@ -49,21 +56,52 @@ impl Ring {
             return Ok(None);
         }
         let map = Mapping::device(fd, info.offset, info.size as usize)?;
-        Self::over(map, info, slot).map(Some)
+        Self::over(&Arc::new(map), 0, info, slot).map(Some)
     }
 
-    /// Checks a description against the memory and what will be written there.
-    fn over(map: Mapping, info: &RingInfo, slot: usize) -> Result<Self> {
+    /// As [`Self::map`], for two rings, each with its bytes of a slot, of which the second may lie
+    /// in the mapping of the first.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Self::map`].
+    pub fn map_pair(
+        fd: i32,
+        first: (&RingInfo, usize),
+        second: (&RingInfo, usize),
+    ) -> Result<(Option<Self>, Option<Self>)> {
+        let inside = (second.0.offset)
+            .checked_sub(first.0.offset)
+            .filter(|&at| at != 0 && at < u64::from(first.0.size) && second.0.size != 0);
+        let Some(at) = inside else {
+            return Ok((
+                Self::map(fd, first.0, first.1)?,
+                Self::map(fd, second.0, second.1)?,
+            ));
+        };
+        let map = Arc::new(Mapping::device(fd, first.0.offset, first.0.size as usize)?);
+        let one = Self::over(&map, 0, first.0, first.1)?;
+        let other = Self::over(&map, at as usize, second.0, second.1)?;
+        Ok((Some(one), Some(other)))
+    }
+
+    /// Checks a description of the ring at byte `at` against the memory and what will be written
+    /// there.
+    fn over(map: &Arc<Mapping>, at: usize, info: &RingInfo, slot: usize) -> Result<Self> {
         let stride = info.stride as usize;
         let fits = (info.entries as usize)
             .checked_mul(stride)
             .and_then(|n| n.checked_add(abi::RING_HDR_SIZE))
+            .and_then(|n| n.checked_add(at))
             .is_some_and(|n| n <= map.len());
-        if !fits || !info.entries.is_power_of_two() || stride % 8 != 0 || stride < slot {
+        let is_aligned = at % 8 == 0 && stride % 8 == 0;
+        if !fits || !is_aligned || !info.entries.is_power_of_two() || stride < slot {
             return Err(EPROTO);
         }
         Ok(Self {
-            map,
+            // SAFETY: `at` lies in the mapping (just checked).
+            base: unsafe { map.base().add(at) },
+            _map: map.clone(),
             entries: info.entries,
             stride,
         })
@@ -80,15 +118,15 @@ impl Ring {
             ..RingInfo::default()
         };
         let map = Mapping::anonymous(size).expect("memory");
-        Self::over(map, &info, stride as usize).expect("consistent")
+        Self::over(&Arc::new(map), 0, &info, stride as usize).expect("consistent")
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
         debug_assert!(offset % 4 == 0 && offset < abi::RING_HDR_SIZE);
-        // SAFETY: the mapping holds at least the header (checked in `over`),
-        // is page aligned, lives as long as `self`, and both sides only ever
-        // access these words atomically.
-        unsafe { AtomicU32::from_ptr(self.map.base().add(offset).cast().as_ptr()) }
+        // SAFETY: the mapping holds at least the header (checked in `over`,
+        // as is that it is aligned), lives as long as `self`, and both sides
+        // only ever access these words atomically.
+        unsafe { AtomicU32::from_ptr(self.base.add(offset).cast().as_ptr()) }
     }
 
     /// The kernel's index; what it covers may be looked at.
@@ -139,7 +177,7 @@ impl Ring {
     fn slot(&self, index: u32) -> NonNull<u8> {
         let at = (index & (self.entries - 1)) as usize * self.stride;
         // SAFETY: `at + stride` lies in the mapping (checked in `over`).
-        unsafe { self.map.base().add(abi::RING_HDR_SIZE + at) }
+        unsafe { self.base.add(abi::RING_HDR_SIZE + at) }
     }
 
     /// Copies a value to `offset` in a slot. Does nothing if it does not fit,

@@ -104,8 +104,9 @@ fn map(
     max_recv_sge: u32,
     resp: &CreateQpResp,
 ) -> Result<(Option<SendQueue>, Option<RecvQueue>)> {
-    let send = Ring::map(fd, &resp.sq, send_slot_len(&limits))?;
-    let recv = Ring::map(fd, &resp.rq, recv::slot_len(max_recv_sge))?;
+    let sq = (&resp.sq, send_slot_len(&limits));
+    let rq = (&resp.rq, recv::slot_len(max_recv_sge));
+    let (send, recv) = Ring::map_pair(fd, sq, rq)?;
     let send = send.map(|ring| SendQueue::new(Producer::new(ring), limits));
     let recv = recv.map(|ring| RecvQueue::new(Producer::new(ring), max_recv_sge));
     Ok((send, recv))
@@ -123,7 +124,12 @@ unsafe fn create(context: *mut IbvContext, attr: &mut IbvQpInitAttrEx) -> Result
     let layout = layout::get().ok_or(EPROTO)?;
     let kind = validate(attr)?;
     let signal_all = attr.sq_sig_all != 0;
-    let mut cmd = Cmd::new(CreateQpReq::default());
+    // SAFETY: an open context.
+    let packs = unsafe { Context::features(context) } & abi::FEATURE_ONE_MAPPING != 0;
+    let mut cmd = Cmd::new(CreateQpReq {
+        flags: if packs { abi::QP_ONE_MAPPING } else { 0 },
+        reserved: 0,
+    });
     let mut resp = Resp::new(CreateQpResp::default());
     let (cmd_size, resp_size) = match kind {
         // The kernel gives the driver no data of a target QP.

@@ -145,7 +145,8 @@ fn refuses_nonsense() {
             stride,
             ..RingInfo::default()
         };
-        Ring::over(Mapping::anonymous(4096).expect("memory"), &info, slot).is_err()
+        let map = Arc::new(Mapping::anonymous(4096).expect("memory"));
+        Ring::over(&map, 0, &info, slot).is_err()
     };
     assert!(!bad(32, 64, 64));
     assert!(bad(0, 64, 64));
@@ -154,6 +155,45 @@ fn refuses_nonsense() {
     assert!(bad(u32::MAX, u32::MAX, 64));
     assert!(bad(32, 60, 60), "unaligned");
     assert!(bad(32, 64, 128), "slots too short");
+}
+
+/// Two rings in one mapping, as the kernel describes them; and in two.
+#[test]
+fn a_pair() {
+    use std::os::fd::AsRawFd;
+    let file = crate::sys::unnamed_file();
+    file.set_len(3 * 4096).expect("length");
+    let info = |offset, size| RingInfo {
+        offset,
+        size,
+        entries: 8,
+        stride: 64,
+        ..RingInfo::default()
+    };
+    let pair = |one: &RingInfo, other: &RingInfo| {
+        let fd = file.as_raw_fd();
+        Ring::map_pair(fd, (one, 64), (other, 64)).map(|(a, b)| (a.expect("one"), b))
+    };
+    let one = info(4096, 4096);
+    for other in [info(4096 + 768, 4096 - 768), info(8192, 4096)] {
+        let (a, b) = pair(&one, &other).expect("mapped");
+        let b = b.expect("other");
+        a.start_at(5);
+        b.start_at(7);
+        assert_eq!((a.user_index(), b.user_index()), (5, 7));
+        // What the other side sees.
+        let at = |offset| {
+            let mut word = [0; 4];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut word, offset).expect("file");
+            u32::from_ne_bytes(word)
+        };
+        assert_eq!((at(one.offset), at(other.offset)), (5, 7));
+        drop(a);
+        assert_eq!(b.user_index(), 7, "alone");
+    }
+    assert!(pair(&one, &info(0, 0)).expect("mapped").1.is_none());
+    assert!(pair(&one, &info(4096 + 3584, 512)).is_err(), "too short");
+    assert!(pair(&one, &info(4096 + 772, 3324)).is_err(), "unaligned");
 }
 
 /// Both sides at once, each with a mapping of its own: nothing lost,

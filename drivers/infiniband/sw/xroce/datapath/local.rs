@@ -74,12 +74,32 @@ use roce::requester::{
 const MAX_HOLD_NS: u64 = 10_000_000;
 
 /// The sender's part of the state.
-#[derive(Default)]
 pub(crate) struct Sender {
     /// Messages are copied, not sent.
     on: bool,
-    /// The message that is being copied; a run takes it out.
-    transfer: Option<Transfer>,
+    /// The message that is being copied; a run takes it out. In memory of its own, because it is
+    /// large: a queue pair is to fit in 2 KiB.
+    transfer: KBox<Option<Transfer>>,
+}
+
+impl Sender {
+    /// Without a message. Process context.
+    ///
+    /// # Errors
+    ///
+    /// ENOMEM.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Sender {
+            on: false,
+            transfer: KBox::new(None, GFP_ACCOUNT)?,
+        })
+    }
+
+    /// Forgets the message.
+    pub(crate) fn reset(&mut self) {
+        self.on = false;
+        *self.transfer = None;
+    }
 }
 
 /// Decides, whenever nothing is under way, whether the messages of `side` are copied from now on.
@@ -300,7 +320,7 @@ impl SenderRun<'_> {
     fn end(&mut self, side: &mut SendSide) {
         self.release();
         if self.transfer.is_some() {
-            side.io.local.transfer = self.transfer.take();
+            *side.io.local.transfer = self.transfer.take();
         }
     }
 

@@ -138,13 +138,13 @@ pub struct WireQp {
     _charge: Charge,
 }
 
-/// The shared rings of a user's QP.
+/// The shared rings of a user's QP: the memory of each, and where it begins there.
 #[derive(Default)]
 pub(crate) struct Rings {
     /// Send ring.
-    pub(crate) sq: Option<Arc<RingMem>>,
+    pub(crate) sq: Option<(Arc<RingMem>, usize)>,
     /// Receive ring.
-    pub(crate) rq: Option<Arc<RingMem>>,
+    pub(crate) rq: Option<(Arc<RingMem>, usize)>,
 }
 
 /// Whom the asynchronous events of a QP go to.

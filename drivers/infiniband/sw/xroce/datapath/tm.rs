@@ -137,7 +137,7 @@ impl Tm {
         let inner = Inner {
             matcher: Matcher::new(filled(tags)?, filled(tags)?, key),
             bodies: filled(tags)?,
-            ring: RingReader::new(ops.clone(), entries, abi::TM_OP_STRIDE),
+            ring: RingReader::new(ops.clone(), 0, entries, abi::TM_OP_STRIDE),
             credit: Credit::new(limits::MAX_TM_OPS),
             freed: Freed {
                 mem: freed.clone(),

@@ -23,7 +23,10 @@ pub use self::send_slot::{
     is_allowed,
     send_stride, //
 };
-pub use self::slot::new_ring;
+pub use self::slot::{
+    new_ring,
+    new_ring_pair, //
+};
 pub(crate) use self::slot::{
     u16_at,
     u32_at,

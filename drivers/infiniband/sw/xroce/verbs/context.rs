@@ -7,7 +7,9 @@ use datapath::limits;
 use rdma::uverbs::udata::Payload;
 
 /// Features of the user ABI.
-const FEATURES: u64 = abi::XROCE_FEATURE_SHARED_ARM as u64 | abi::XROCE_FEATURE_AWAKE as u64;
+const FEATURES: u64 = abi::XROCE_FEATURE_SHARED_ARM as u64
+    | abi::XROCE_FEATURE_AWAKE as u64
+    | abi::XROCE_FEATURE_ONE_MAPPING as u64;
 
 /// `ibv_open_device`: tells the plug-in the version of the ABI, the largest inline payload, and
 /// which of its features the module has as well. EPROTO for another version of the ABI, EINVAL if a

@@ -177,7 +177,7 @@ fn user_queue(
         _mapping: mapping,
     };
     Ok(NewQueue {
-        queue: Queue::User(RingReader::new(mem, entries, stride)),
+        queue: Queue::User(RingReader::new(mem, 0, entries, stride)),
         ring: Some(KBox::pin_init(new_mutex!(ring), GFP_ACCOUNT)?),
         tm,
         tm_mappings,

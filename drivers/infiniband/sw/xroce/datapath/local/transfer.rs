@@ -215,7 +215,7 @@ fn is_readable(io: &SendIo, qp: &WireQp, message: &LocalMessage) -> bool {
 /// for the rest. False when this has to wait for the peer's owner, which will have this side run
 /// again.
 pub(crate) fn abandon(side: &mut SendSide, qp: &WireQp) -> bool {
-    let Some(transfer) = &side.io.local.transfer else {
+    let Some(transfer) = &*side.io.local.transfer else {
         return true;
     };
     if transfer.plan.is_some() {
@@ -232,7 +232,7 @@ pub(crate) fn abandon(side: &mut SendSide, qp: &WireQp) -> bool {
             kick_receive_of(&peer);
         }
     }
-    side.io.local.transfer = None;
+    *side.io.local.transfer = None;
     true
 }
 

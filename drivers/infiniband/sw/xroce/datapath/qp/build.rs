@@ -51,10 +51,18 @@ pub struct Queues {
 pub struct SharedRing {
     /// Its memory.
     pub mem: Arc<RingMem>,
+    /// Where it begins there, bytes.
+    pub base: usize,
     /// Slots, a power of two.
     pub entries: u32,
     /// Bytes from one slot to the next.
     pub stride: u32,
+}
+
+impl SharedRing {
+    fn reader(self) -> RingReader {
+        RingReader::new(self.mem, self.base, self.entries, self.stride)
+    }
 }
 
 impl Queues {
@@ -72,11 +80,11 @@ impl Queues {
     /// The rings of a process.
     pub fn user(sq: SharedRing, rq: Option<SharedRing>) -> Self {
         let mut queues = Queues::none();
-        queues.rings.sq = Some(sq.mem.clone());
-        queues.send = SendQueue::User(RingReader::new(sq.mem, sq.entries, sq.stride));
+        queues.rings.sq = Some((sq.mem.clone(), sq.base));
+        queues.send = SendQueue::User(sq.reader());
         if let Some(rq) = rq {
-            queues.rings.rq = Some(rq.mem.clone());
-            queues.recv = RecvQueue::User(RingReader::new(rq.mem, rq.entries, rq.stride));
+            queues.rings.rq = Some((rq.mem.clone(), rq.base));
+            queues.recv = RecvQueue::User(rq.reader());
         }
         queues
     }

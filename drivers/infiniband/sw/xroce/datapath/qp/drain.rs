@@ -167,8 +167,9 @@ impl WireQp {
         if let Some(tables) = tables::get() {
             drop(tables.qps.remove(self.qpn.get()));
         }
-        for ring in [&self.rings.sq, &self.rings.rq].into_iter().flatten() {
-            let _ = ring.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_DEAD);
+        for (mem, base) in [&self.rings.sq, &self.rings.rq].into_iter().flatten() {
+            let flags = base.wrapping_add(abi::RING_KERNEL_FLAGS);
+            let _ = mem.fetch_or(flags, abi::RING_DEAD);
         }
         {
             let _attr = self.attr.lock();

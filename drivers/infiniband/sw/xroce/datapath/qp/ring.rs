@@ -24,6 +24,8 @@ impl From<Error> for CorruptRing {
 /// Not locked: it belongs to the owner of its queue, or lies under the lock of its SRQ.
 pub struct RingReader {
     mem: Arc<RingMem>,
+    /// Where its header is in `mem`, bytes.
+    base: usize,
     /// Number of slots, a power of two.
     entries: u32,
     /// Bytes from slot to slot.
@@ -35,11 +37,13 @@ pub struct RingReader {
 }
 
 impl RingReader {
-    /// Makes a reader for an empty ring. `entries` must be a power of two, and
-    /// `header + entries * stride` must fit in `mem`; a slot outside is an error when it is read.
-    pub fn new(mem: Arc<RingMem>, entries: u32, stride: u32) -> Self {
+    /// Makes a reader for the empty ring that begins at byte `base` of `mem`, a multiple of 8.
+    /// `entries` must be a power of two, and `header + entries * stride` must fit behind `base`; a
+    /// slot outside is an error when it is read.
+    pub fn new(mem: Arc<RingMem>, base: usize, entries: u32, stride: u32) -> Self {
         RingReader {
             mem,
+            base,
             entries,
             stride,
             next: 0,
@@ -59,7 +63,7 @@ impl RingReader {
 
     /// Slots that user space has filled and the kernel has not copied.
     pub(crate) fn available(&self) -> Result<u32, CorruptRing> {
-        let producer = self.mem.load_acquire(abi::RING_USER_INDEX)?;
+        let producer = self.mem.load_acquire(self.word(abi::RING_USER_INDEX))?;
         let ready = producer.wrapping_sub(self.next);
         // What is not yet consumed in the eyes of user space counts as well: a producer that runs
         // ahead of the published index by more than the ring overwrites slots in use. One that went
@@ -75,7 +79,12 @@ impl RingReader {
         let slot = index & self.entries.wrapping_sub(1);
         (slot as usize)
             .wrapping_mul(self.stride as usize)
-            .wrapping_add(abi::RING_HDR_SIZE)
+            .wrapping_add(self.word(abi::RING_HDR_SIZE))
+    }
+
+    /// Byte offset in the ring memory of what is `offset` bytes behind the begin of the ring.
+    fn word(&self, offset: usize) -> usize {
+        self.base.wrapping_add(offset)
     }
 
     /// Copies bytes `from..` of the next slot.
@@ -98,35 +107,45 @@ impl RingReader {
         if index != self.published {
             self.published = index;
             // The offset is a constant inside every ring, so this cannot fail.
-            let _ = self.mem.store_release(abi::RING_KERNEL_INDEX, index);
+            let _ = self
+                .mem
+                .store_release(self.word(abi::RING_KERNEL_INDEX), index);
         }
     }
 
     /// Says that the kernel will look at the producer index again: no doorbell is needed.
     pub(crate) fn set_awake(&self) {
-        let _ = self.mem.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_AWAKE);
+        let _ = self
+            .mem
+            .fetch_or(self.word(abi::RING_KERNEL_FLAGS), abi::RING_AWAKE);
     }
 
     /// Asks for doorbells from now on. The caller must look at the ring once more afterwards.
     pub(crate) fn clear_awake(&self) {
-        let _ = self.mem.fetch_and(abi::RING_KERNEL_FLAGS, !abi::RING_AWAKE);
+        let _ = self
+            .mem
+            .fetch_and(self.word(abi::RING_KERNEL_FLAGS), !abi::RING_AWAKE);
         full_fence();
     }
 
     /// Asks user space for a doorbell after each receive it posts from now on: the queue pair is in
     /// the error state. The caller must look at the ring once more afterwards.
     pub(crate) fn set_flush(&self) {
-        let _ = self.mem.fetch_or(abi::RING_KERNEL_FLAGS, abi::RING_FLUSH);
+        let _ = self
+            .mem
+            .fetch_or(self.word(abi::RING_KERNEL_FLAGS), abi::RING_FLUSH);
         full_fence();
     }
 
     /// Ends what [`RingReader::set_flush`] began.
     pub(crate) fn clear_flush(&self) {
-        let _ = self.mem.fetch_and(abi::RING_KERNEL_FLAGS, !abi::RING_FLUSH);
+        let _ = self
+            .mem
+            .fetch_and(self.word(abi::RING_KERNEL_FLAGS), !abi::RING_FLUSH);
     }
 
-    /// Copies what user space has filled and the kernel has not copied to another ring, under the
-    /// same indices; returns the index behind it. EINVAL when that ring is too small. The kernel
+    /// Copies what user space has filled and the kernel has not copied to the ring at the begin of
+    /// `mem`, under the same indices; returns the index behind it. EINVAL when that ring is too small. The kernel
     /// may take slots meanwhile.
     pub(crate) fn copy_to(&self, mem: &RingMem, entries: u32) -> Result<u32> {
         let count = self.available().map_err(|_| EINVAL)?;
@@ -157,12 +176,14 @@ impl RingReader {
         }
     }
 
-    /// A reader of another ring that goes on where this one stands, up to index `end`.
+    /// A reader of another ring, at the begin of `mem`, that goes on where this one stands, up to
+    /// index `end`.
     pub(crate) fn moved(&self, mem: Arc<RingMem>, entries: u32, end: u32) -> Result<Self> {
         mem.store_release(abi::RING_USER_INDEX, end)?;
         mem.store_release(abi::RING_KERNEL_INDEX, self.next)?;
         Ok(RingReader {
             mem,
+            base: 0,
             entries,
             stride: self.stride,
             next: self.next,
@@ -173,7 +194,7 @@ impl RingReader {
     /// Starts from an empty ring, as after a move to the reset state: what user space has posted
     /// and the kernel has not looked at is forgotten.
     pub(crate) fn forget(&mut self) {
-        if let Ok(producer) = self.mem.load_acquire(abi::RING_USER_INDEX) {
+        if let Ok(producer) = self.mem.load_acquire(self.word(abi::RING_USER_INDEX)) {
             self.next = producer;
             self.published = producer.wrapping_add(1);
             self.publish(producer);

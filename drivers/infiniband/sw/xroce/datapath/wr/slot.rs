@@ -55,15 +55,42 @@ pub(super) fn align(n: u32, to: u32) -> u32 {
     n.saturating_add(to.wrapping_sub(1)) & !to.wrapping_sub(1)
 }
 
+/// Bytes of a ring.
+///
+/// # Errors
+///
+/// EINVAL when the size overflows.
+fn ring_size(entries: u32, stride: u32) -> Result<usize> {
+    (entries as usize)
+        .checked_mul(stride as usize)
+        .and_then(|slots| slots.checked_add(abi::RING_HDR_SIZE))
+        .ok_or(EINVAL)
+}
+
 /// Makes the memory of a ring. Process context.
 ///
 /// # Errors
 ///
 /// EINVAL when the size overflows; ENOMEM.
 pub fn new_ring(entries: u32, stride: u32) -> Result<Arc<RingMem>> {
-    let size = (entries as usize)
-        .checked_mul(stride as usize)
-        .and_then(|slots| slots.checked_add(abi::RING_HDR_SIZE))
-        .ok_or(EINVAL)?;
+    let size = ring_size(entries, stride)?;
     Ok(Arc::new(RingMem::new(size)?, GFP_ACCOUNT)?)
+}
+
+/// Makes the memory of two rings, each given as its slots and their stride, one behind the other;
+/// and says where the second begins. Process context.
+///
+/// # Errors
+///
+/// EINVAL when the size overflows; ENOMEM.
+pub fn new_ring_pair(first: (u32, u32), second: (u32, u32)) -> Result<(Arc<RingMem>, usize)> {
+    // The parts of a header that one side writes are so far apart, in order to be on different cache
+    // lines.
+    let at = ring_size(first.0, first.1)?
+        .checked_next_multiple_of(abi::RING_KERNEL_INDEX)
+        .ok_or(EINVAL)?;
+    let size = ring_size(second.0, second.1)?
+        .checked_add(at)
+        .ok_or(EINVAL)?;
+    Ok((Arc::new(RingMem::new(size)?, GFP_ACCOUNT)?, at))
 }

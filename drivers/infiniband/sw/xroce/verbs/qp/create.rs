@@ -159,47 +159,91 @@ type Mappings = [Option<RingMapping>; 2];
 /// Makes the shared rings of a process and tells it where they are.
 fn user_queues(plan: &Plan, udata: &mut Udata<'_, Xroce>) -> Result<(Queues, Mappings)> {
     let request: abi::xroce_create_qp_req = udata.read()?;
-    if request.flags != 0 || request.reserved != 0 {
+    if request.flags & !abi::XROCE_QP_ONE_MAPPING != 0 || request.reserved != 0 {
         return Err(EINVAL);
     }
-    let (sq, sq_map, sq_info) = shared_ring(udata, plan.cap.max_send_wr, plan.send_stride)?;
-    let mut response = abi::xroce_create_qp_resp {
-        sq: sq_info,
-        rq: abi::xroce_ring_info {
-            offset: 0,
-            size: 0,
-            entries: 0,
-            stride: 0,
-            reserved: 0,
-        },
-        max_inline: plan.cap.max_inline_data,
+    let send = (plan.cap.max_send_wr, plan.send_stride);
+    let recv = plan
+        .has_rq
+        .then_some((plan.cap.max_recv_wr, plan.recv_stride));
+    let no_ring = abi::xroce_ring_info {
+        offset: 0,
+        size: 0,
+        entries: 0,
+        stride: 0,
         reserved: 0,
     };
-    let mut rq = None;
-    let mut rq_map = None;
-    if plan.has_rq {
-        let (ring, map, info) = shared_ring(udata, plan.cap.max_recv_wr, plan.recv_stride)?;
-        response.rq = info;
-        rq = Some(ring);
-        rq_map = Some(map);
-    }
-    udata.write(&response)?;
-    Ok((Queues::user(sq, rq), [Some(sq_map), rq_map]))
+    let is_one = request.flags & abi::XROCE_QP_ONE_MAPPING != 0;
+    let (sq, rq, mappings) = match recv {
+        Some(recv) if is_one => {
+            let (sq, rq, map) = shared_pair(udata, send, recv)?;
+            (sq, Some(rq), [Some(map), None])
+        }
+        Some(recv) => {
+            let (sq, sq_map) = shared_ring(udata, send)?;
+            let (rq, rq_map) = shared_ring(udata, recv)?;
+            (sq, Some(rq), [Some(sq_map), Some(rq_map)])
+        }
+        None => {
+            let (sq, map) = shared_ring(udata, send)?;
+            (sq, None, [Some(map), None])
+        }
+    };
+    let (rq, rq_info) = match rq {
+        Some((ring, info)) => (Some(ring), info),
+        None => (None, no_ring),
+    };
+    udata.write(&abi::xroce_create_qp_resp {
+        sq: sq.1,
+        rq: rq_info,
+        max_inline: plan.cap.max_inline_data,
+        reserved: 0,
+    })?;
+    Ok((Queues::user(sq.0, rq), mappings))
 }
 
-/// Makes one ring, and what the process is told of it.
+/// A ring, and what the process is told of it.
+type Described = (SharedRing, abi::xroce_ring_info);
+
+/// Makes one ring, given as its slots and their stride.
 fn shared_ring(
     udata: &mut Udata<'_, Xroce>,
-    entries: u32,
-    stride: u32,
-) -> Result<(SharedRing, RingMapping, abi::xroce_ring_info)> {
+    (entries, stride): (u32, u32),
+) -> Result<(Described, RingMapping)> {
     let mem = wr::new_ring(entries, stride)?;
     let map = udata.ucontext()?.map_ring(mem.clone())?;
-    let info = ring_info(&mem, &map, entries, stride);
+    Ok((described(mem, &map, 0, entries, stride), map))
+}
+
+/// Makes both rings in one mapping.
+fn shared_pair(
+    udata: &mut Udata<'_, Xroce>,
+    send: (u32, u32),
+    recv: (u32, u32),
+) -> Result<(Described, Described, RingMapping)> {
+    let (mem, base) = wr::new_ring_pair(send, recv)?;
+    let map = udata.ucontext()?.map_ring(mem.clone())?;
+    let sq = described(mem.clone(), &map, 0, send.0, send.1);
+    let rq = described(mem, &map, base, recv.0, recv.1);
+    Ok((sq, rq, map))
+}
+
+/// The ring at byte `base` of `mem`.
+fn described(
+    mem: Arc<RingMem>,
+    map: &RingMapping,
+    base: usize,
+    entries: u32,
+    stride: u32,
+) -> Described {
+    let mut info = ring_info(&mem, map, entries, stride);
+    info.offset = info.offset.wrapping_add(base as u64);
+    info.size = info.size.saturating_sub(base as u32);
     let ring = SharedRing {
         mem,
+        base,
         entries,
         stride,
     };
-    Ok((ring, map, info))
+    (ring, info)
 }

@@ -150,7 +150,7 @@ impl SendIo {
             executed: 0,
             psn: 0,
             seen: RequesterStats::default(),
-            local: local::Sender::default(),
+            local: local::Sender::new()?,
         })
     }
 
@@ -332,6 +332,6 @@ impl SendIo {
         self.flushed = false;
         self.drained = 0;
         self.drained_slowly = 0;
-        self.local = local::Sender::default();
+        self.local.reset();
     }
 }
