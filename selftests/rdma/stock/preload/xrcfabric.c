@@ -35,10 +35,16 @@ enum { VERSION = 2, MAX_LEN = 56, SKIPPED = 36 };
 /* Where this thread is about to connect from and to. */
 static __thread struct sockaddr_storage src, dst;
 
-/* Who asked for a connection, and at which port the way back begins. */
+/*
+ * Who asked for a connection, and at which port the way back begins. The way back may
+ * have to wait until another one to the same host is there. It is known by its endpoint
+ * then, which is the context of both identifiers.
+ */
 struct request {
 	struct request *next;
 	struct rdma_cm_id *id;
+	void *endpoint;
+	struct sockaddr_storage from, to;
 	uint16_t port;
 };
 
@@ -87,6 +93,7 @@ static void remember(struct rdma_cm_id *id, uint16_t port)
 		r->next = requests;
 		requests = r;
 	}
+	r->endpoint = NULL;
 	r->port = port;
 	pthread_mutex_unlock(&lock);
 }
@@ -102,6 +109,40 @@ static void turn_round(struct rdma_cm_id *id)
 	if (r) {
 		keep(&src, rdma_get_local_addr(id), 0);
 		keep(&dst, rdma_get_peer_addr(id), r->port);
+		r->endpoint = id->context;
+		r->from = src;
+		r->to = dst;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Both ways are there, or the endpoint goes. */
+int rdma_destroy_id(struct rdma_cm_id *id)
+{
+	REAL(rdma_destroy_id);
+	struct request **at, *r;
+
+	pthread_mutex_lock(&lock);
+	for (at = &requests; (r = *at) && r->id != id; at = &r->next)
+		;
+	if (r)
+		*at = r->next;
+	pthread_mutex_unlock(&lock);
+	free(r);
+	return real(id);
+}
+
+/* The way back of an endpoint that has waited. */
+static void turn_back(void *endpoint)
+{
+	struct request *r;
+
+	pthread_mutex_lock(&lock);
+	for (r = requests; r && (!endpoint || r->endpoint != endpoint); r = r->next)
+		;
+	if (r) {
+		src = r->from;
+		dst = r->to;
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -159,8 +200,11 @@ int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 {
 	REAL(rdma_migrate_id);
 
-	if (id->ps == RDMA_PS_UDP && resolve(id))
-		return -1;
+	if (id->ps == RDMA_PS_UDP && !id->verbs) {
+		turn_back(id->context);
+		if (resolve(id))
+			return -1;
+	}
 	return real(id, channel);
 }
 
