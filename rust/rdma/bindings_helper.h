@@ -42,3 +42,4 @@
 #include "verbs/restrack.h"
 #include "verbs/umem.h"
 #include "verbs/uverbs.h"
+#include "verbs/vector.h"

@@ -19,6 +19,7 @@ use kernel::{
 };
 
 use crate::{
+    bindings,
     events::CqCell,
     irq::{
         Handler,
@@ -146,14 +147,17 @@ impl Handler for Vector {
 pub struct Vectors(Interrupts<Vector>);
 
 impl Vectors {
-    /// Makes vectors that are called `DEVICE-comp0` and so on: `wanted`, but at most one for each
-    /// possible CPU, and as many for 0. Process context.
+    /// Makes vectors that are called `DEVICE-comp0` and so on: as many as module parameter
+    /// `device_vectors` says of the device, or `wanted` if it says nothing; but at most one for
+    /// each possible CPU, and as many for 0. Process context.
     ///
     /// # Errors
     ///
     /// `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services); `ENOSPC`
     /// when the kernel has no more interrupts.
     pub fn new(device: &CStr, wanted: u32) -> Result<Self> {
+        // SAFETY: A string; process context.
+        let wanted = unsafe { bindings::xrdma_vectors_wanted(device.as_char_ptr(), wanted) };
         let possible = possible_cpus();
         let count = match wanted {
             0 => possible,

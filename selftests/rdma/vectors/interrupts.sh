@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=240 debug
 # Completion vectors as the administrator sees them: names and counts in
-# /proc/interrupts, affinity, CPU hotplug, the module parameter, and that they are
+# /proc/interrupts, affinity, CPU hotplug, the module parameters, and that they are
 # removed with the device.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
@@ -132,6 +132,49 @@ parameter() {
 	[ "$(vector_names x1)" = "x1-comp0 " ] && ibv_devinfo -v -d x1 | grep -q "num_comp_vectors:[[:space:]]*1\$" &&
 		send_events 0 5 && ! send_events 1 1
 }
+# The number for one device, by its name.
+wishes=/sys/module/xroce/parameters/device_vectors
+add_y() { rdma link add "$1" type xroce netdev dv0; }
+count_is() { # NAME COUNT
+	local have want=$(($2 < possible ? $2 : possible))
+	have=$(vector_names "$1" | wc -w)
+	echo "$1 has $have vectors, $want wanted"
+	[ "$have" = $want ] && ibv_devinfo -v -d "$1" | grep -q "num_comp_vectors:[[:space:]]*$want\$"
+}
+gets() { add_y "$1" && count_is "$1" "$2" && rdma link del "$1"; }
+wish() { # TEXT: what is said then
+	echo "$1" >$wishes && [ "$(cat $wishes)" = "$2" ]
+}
+refused() { # TEXT ERROR
+	local before said
+	before=$(cat $wishes)
+	said=$(LC_ALL=C dd of=$wishes bs=8k 2>&1 <<<"$1") && { echo "accepted: ${1:0:80}"; return 1; }
+	echo "${1:0:80}: $said"
+	[[ $said == *"$2"* ]] && [ "$(cat $wishes)" = "$before" ]
+}
+name_of() { printf "%0*d" "$1" 0; }
+each_device() {
+	local i many=
+	hosts_clean && rmmod xroce && modprobe xroce comp_vectors=1 device_vectors=y2:2,y3:0 &&
+		ip link add dv0 type dummy && wish '' '' || return 1
+	# All were taken out: comp_vectors.
+	gets y2 1 && rmmod xroce && modprobe xroce comp_vectors=1 device_vectors=y2:2,y3:0 &&
+		[ "$(cat $wishes)" = y2:2,y3:0 ] && gets y1 1 && gets y2 2 && gets y3 $possible || return 1
+	# Too many are as many as can be. The others stay.
+	wish y1:4294967295 y2:2,y3:0,y1:4294967295 && gets y1 $possible && gets y2 2 &&
+		wish y3:1,y2: y3:1,y1:4294967295 && gets y2 1 && gets y3 1 && wish y9: y3:1,y1:4294967295 || return 1
+	# A device that is there keeps what it has.
+	add_y y1 && wish y1:1 y3:1,y1:1 && count_is y1 $possible && rdma link del y1 && gets y1 1 || return 1
+	refused y1 'Invalid argument' && refused :1 'Invalid argument' && refused y1:x 'Invalid argument' &&
+		refused y1:-1 'Invalid argument' && refused y1:4294967296 'range' && refused y1:0,,y2:1 'Invalid argument' &&
+		refused y1:0,y2 'Invalid argument' && refused 'y%d:1' 'Invalid argument' &&
+		refused "$(name_of 64):1" 'Invalid argument' && refused "$(name_of 5000):1" '' || return 1
+	# As many names as there is room for, all of them long.
+	for ((i = 0; i < 46; i++)); do many+=$(name_of 61)$((10 + i)):4294967295,; done
+	echo "${many%,}" >$wishes && refused y4:1 'No space' && refused "y1:0,y4:1" 'No space' &&
+		[ "$(cat $wishes)" = "y3:1,y1:1,${many%,}" ] && wish y1:0 "y3:1,y1:0,${many%,}" || return 1
+	rmmod xroce && ! modprobe xroce device_vectors=y1 && modprobe xroce && [ -z "$(cat $wishes)" ] && ip link del dv0
+}
 many_devices() {
 	local n
 	hosts_clean && rmmod xroce && modprobe xroce || return 1
@@ -143,7 +186,7 @@ many_devices() {
 }
 
 load_module
-plan $((14 + online))
+plan $((15 + online))
 hosts_up || die "no hosts"
 use_ip 4
 check "a vector for each possible CPU, named" named
@@ -183,6 +226,7 @@ else
 fi
 check "they go and come with the device" renamed_back
 check_stock "the module parameter" parameter
+check_stock "a number for each device" each_device
 check "several devices, and the module goes" many_devices
 hosts_clean
 check "nothing is left" no_interrupts
