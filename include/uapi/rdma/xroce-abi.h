@@ -9,10 +9,11 @@
  * Rings
  * -----
  * A ring is one mmap of the size and at the offset that the create call
- * returned (but see XROCE_QP_ONE_MAPPING): a header of XROCE_RING_HDR_SIZE bytes, then `entries` slots of
- * `stride` bytes. `entries` is a power of two. Indices run freely over 32 bits
- * and are masked with `entries - 1` to find a slot; a ring is empty when
- * producer equals consumer and full when they differ by `entries`.
+ * returned (but see XROCE_QP_ONE_MAPPING): a header of XROCE_RING_HDR_SIZE
+ * bytes, then `entries` slots of `stride` bytes. `entries` is a power of two.
+ * Indices run freely over 32 bits and are masked with `entries - 1` to find a
+ * slot; a ring is empty when producer equals consumer and full when they differ
+ * by `entries`.
  *
  * User space may write anything anywhere in a ring at any time. The kernel
  * keeps its own copy of every index that it owns. It copies the parts of a slot

@@ -51,8 +51,15 @@ fn emitted(f: impl FnOnce(&mut HeaderBuf)) -> Vec<u8> {
     h.as_slice().to_vec()
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(2000)
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+    #![proptest_config(config())]
 
     #[test]
     fn psn_distance_is_the_inverse_of_add(a: u32, d in -(1i32 << 23)..(1i32 << 23)) {
@@ -149,7 +156,12 @@ proptest! {
     }
 
     #[test]
-    fn datagrams_round_trip(src: u32, qkey: u32, imm: Option<u32>, data in proptest::collection::vec(any::<u8>(), 0..100)) {
+    fn datagrams_round_trip(
+        src: u32,
+        qkey: u32,
+        imm: Option<u32>,
+        data in proptest::collection::vec(any::<u8>(), 0..100),
+    ) {
         let d = Datagram {
             src_qpn: Qpn::new(src),
             dest_qpn: Qpn::GSI,
@@ -199,7 +211,11 @@ proptest! {
     }
 
     #[test]
-    fn crc_continues(a in proptest::collection::vec(any::<u8>(), 0..50), cut in 0usize..50, seed: u32) {
+    fn crc_continues(
+        a in proptest::collection::vec(any::<u8>(), 0..50),
+        cut in 0usize..50,
+        seed: u32,
+    ) {
         let cut = cut.min(a.len());
         prop_assert_eq!(
             Crc::update(Crc::update(seed, &a[..cut]), &a[cut..]),

@@ -77,7 +77,8 @@ impl Context {
 fn explain(e: Errno) {
     if e == EPROTO {
         complain(format_args!(
-            "the loaded xroce module does not speak version {} of the ABI; install the module and the library of one release",
+            "the loaded xroce module does not speak version {} of the ABI; \
+             install the module and the library of one release",
             abi::ABI_VERSION
         ));
     }

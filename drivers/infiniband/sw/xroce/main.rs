@@ -48,11 +48,11 @@ module! {
         },
         comp_vectors: u32 {
             default: 0,
-            description: "Completion vectors of a device, at most one for each possible CPU (0: as many)",
+            description: "Completion vectors of a device, at most one per possible CPU (0: as many)",
         },
         as_rxe: u8 {
             default: 0,
-            description: "Make devices for the link type of rdma_rxe too, which must not be loaded (0)",
+            description: "Make devices for link type rxe too; rdma_rxe must not be loaded (0)",
         },
     },
 }

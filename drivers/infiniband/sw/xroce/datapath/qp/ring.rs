@@ -145,8 +145,8 @@ impl RingReader {
     }
 
     /// Copies what user space has filled and the kernel has not copied to the ring at the begin of
-    /// `mem`, under the same indices; returns the index behind it. EINVAL when that ring is too small. The kernel
-    /// may take slots meanwhile.
+    /// `mem`, under the same indices; returns the index behind it. EINVAL when that ring is too
+    /// small. The kernel may take slots meanwhile.
     pub(crate) fn copy_to(&self, mem: &RingMem, entries: u32) -> Result<u32> {
         let count = self.available().map_err(|_| EINVAL)?;
         if count > entries {

@@ -4,6 +4,7 @@
 
 use super::slot::{
     align,
+    copy_rest,
     read_list,
     u32_at,
     u64_at, //
@@ -61,32 +62,11 @@ pub(crate) fn copy_recv(
     ring.copy(0, &mut first)?;
     let len = recv_slot_len(&first, list.len());
     if len > RECV_SLOT_FIRST {
-        return copy_long_recv(ring, &first, len, head, list);
+        return copy_rest::<MAX_RECV_SLOT, _>(ring, &first, len, |slot| {
+            decode_recv(slot, head, list)
+        })?;
     }
     decode_recv(&first, head, list)
-}
-
-/// Decodes a slot of which `len` bytes matter and `first` were copied; these are not copied again.
-/// Most slots are short, and need not zero so much of the stack.
-#[inline(never)]
-fn copy_long_recv(
-    ring: &RingReader,
-    first: &[u8; RECV_SLOT_FIRST],
-    len: usize,
-    head: &mut RecvHead,
-    list: &mut [Sge],
-) -> Result<(), CorruptRing> {
-    let mut slot = [0u8; MAX_RECV_SLOT];
-    let (start, rest) = slot
-        .split_at_mut_checked(RECV_SLOT_FIRST)
-        .ok_or(CorruptRing)?;
-    start.copy_from_slice(first);
-    let rest_len = len.wrapping_sub(RECV_SLOT_FIRST);
-    ring.copy(
-        RECV_SLOT_FIRST,
-        rest.get_mut(..rest_len).ok_or(CorruptRing)?,
-    )?;
-    decode_recv(&slot, head, list)
 }
 
 /// Distance between the slots of a receive ring.

@@ -4,6 +4,7 @@
 
 use super::slot::{
     align,
+    copy_rest,
     read_list,
     u16_at,
     u32_at,
@@ -99,33 +100,11 @@ pub(crate) fn copy_send(
     ring.copy(0, &mut first)?;
     let len = send_slot_len(&first, list.len());
     if len > SEND_SLOT_FIRST {
-        return copy_long_send(ring, &first, len, |slot| {
+        return copy_rest::<MAX_SEND_SLOT, _>(ring, &first, len, |slot| {
             decode_send(kind, slot, max_inline, head, list)
         });
     }
     Ok(decode_send(kind, &first, max_inline, head, list))
-}
-
-/// Decodes a slot of which `len` bytes matter and `first` were copied; these are not copied again.
-/// Most slots are short, and need not zero so much of the stack.
-#[inline(never)]
-fn copy_long_send<R>(
-    ring: &RingReader,
-    first: &[u8; SEND_SLOT_FIRST],
-    len: usize,
-    decode: impl FnOnce(&[u8]) -> R,
-) -> Result<R, CorruptRing> {
-    let mut slot = [0u8; MAX_SEND_SLOT];
-    let (start, rest) = slot
-        .split_at_mut_checked(SEND_SLOT_FIRST)
-        .ok_or(CorruptRing)?;
-    start.copy_from_slice(first);
-    let rest_len = len.wrapping_sub(SEND_SLOT_FIRST);
-    ring.copy(
-        SEND_SLOT_FIRST,
-        rest.get_mut(..rest_len).ok_or(CorruptRing)?,
-    )?;
-    Ok(decode(&slot))
 }
 
 /// Decodes a send slot, see [`copy_send`]. Bytes that are missing are read as zeroes.

@@ -4,6 +4,10 @@
 
 use crate::prelude::*;
 use crate::qp::request::Sge;
+use crate::qp::ring::{
+    CorruptRing,
+    RingReader, //
+};
 use roce::mtu::MAX_MESSAGE;
 
 fn bytes<const N: usize>(slot: &[u8], at: usize) -> [u8; N] {
@@ -49,6 +53,28 @@ pub(super) fn read_list(slot: &[u8], at: usize, count: usize, list: &mut [Sge]) 
         total = total.wrapping_add(u64::from(to.len));
     }
     u32::try_from(total).ok().filter(|&t| t <= MAX_MESSAGE)
+}
+
+/// Copies what is missing of a slot of at most `MAX` bytes, of which `len` matter and `first` were
+/// copied, and has it decoded. User space may write the slot meanwhile, so that nothing of it is
+/// copied twice. Not inlined: most slots are short, and need not zero so much of the stack.
+///
+/// # Errors
+///
+/// [`CorruptRing`] for a slot that is not inside the ring, or longer than `MAX`.
+#[inline(never)]
+pub(super) fn copy_rest<const MAX: usize, R>(
+    ring: &RingReader,
+    first: &[u8],
+    len: usize,
+    decode: impl FnOnce(&[u8]) -> R,
+) -> Result<R, CorruptRing> {
+    let mut slot = [0u8; MAX];
+    let (start, rest) = slot.split_at_mut_checked(first.len()).ok_or(CorruptRing)?;
+    start.copy_from_slice(first);
+    let rest_len = len.wrapping_sub(first.len());
+    ring.copy(first.len(), rest.get_mut(..rest_len).ok_or(CorruptRing)?)?;
+    Ok(decode(&slot))
 }
 
 pub(super) fn align(n: u32, to: u32) -> u32 {
