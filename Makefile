@@ -12,6 +12,7 @@
 #   make bench           xroce, rxe and TCP side by side; XRC by the thousand; tags; events; plots
 #   make doc             the pages of Documentation/ and rustdoc of the crates, in build/doc
 #   make deb             Debian packages, in build/deb
+#   make bundle          the plug-in for containers with any libibverbs, in build/bundle
 #   make rust-analyzer   rust-project.json, for the language server of that name
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian.
 
@@ -51,6 +52,9 @@ uninstall:
 	+$(plugin) uninstall
 	$(if $(DESTDIR),,depmod $(KVER))
 
+bundle: probe
+	+$(plugin) BUNDLE=$(BUILD)/bundle bundle
+
 clean:
 	rm -rf $(BUILD)
 
@@ -72,5 +76,5 @@ rust-analyzer:
 test test-debug test-long:
 	@tools/vm/check $@
 
-.PHONY: all probe module plugin install uninstall clean demo bench doc deb \
+.PHONY: all probe module plugin bundle install uninstall clean demo bench doc deb \
 	rust-analyzer test test-debug test-long

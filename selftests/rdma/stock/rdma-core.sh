@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 
-docs=/usr/share/doc/rdma-core/tests
+docs=${RDMA_CORE_TESTS:-/usr/share/doc/rdma-core/tests}
 [ -d $docs ] || skip_all "rdma-core's tests are not installed"
 words="xrc test_mr test_odp test_srq parent_domain shared_pd DMTest test_cq qpex test_device"
 limit=$((460 * SELFTEST_SLOW))

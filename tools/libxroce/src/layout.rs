@@ -21,8 +21,12 @@ use crate::verbs::{
 pub struct Layout {
     /// Bytes of `struct verbs_context` before its `struct ibv_context`.
     pub context_head: usize,
-    /// Some command functions take an argument more than they used to.
-    pub long_commands: bool,
+    /// `ibv_cmd_get_context` takes descriptors as well.
+    pub get_context_has_fds: bool,
+    /// `ibv_cmd_create_qp_ex2` takes attributes of the driver as well.
+    pub create_qp_has_driver: bool,
+    /// Functions at the end of `struct ibv_qp_ex` that it lacks, see [`absent_builders`].
+    pub absent_builders: usize,
     /// `struct verbs_context_ops` with our functions; 0 where we have none.
     ops: Vec<usize>,
 }
@@ -30,8 +34,9 @@ pub struct Layout {
 static LAYOUT: OnceLock<Layout> = OnceLock::new();
 
 /// rdma-core versions whose layout and private functions were compared with
-/// what this crate declares (see `check-layout`).
-const KNOWN: [u32; 2] = [56, 65];
+/// what this crate declares, all of them (see `check-layout`). Ubuntu 22.04 has
+/// the oldest.
+const KNOWN: core::ops::RangeInclusive<u32> = 39..=65;
 
 /// Size of the head of `struct verbs_context` in a version.
 const fn context_head(version: u32) -> usize {
@@ -51,6 +56,12 @@ const fn context_head(version: u32) -> usize {
     size
 }
 
+/// Functions at the end of `struct ibv_qp_ex` that a version lacks: `wr_flush`, or it and
+/// `wr_atomic_write`. What follows the structure in `struct verbs_qp` lies in their place.
+const fn absent_builders(version: u32) -> usize {
+    (version < 45) as usize + (version < 44) as usize
+}
+
 impl Layout {
     fn of(version: u32) -> Option<Self> {
         if !KNOWN.contains(&version) {
@@ -58,7 +69,9 @@ impl Layout {
         }
         Some(Self {
             context_head: context_head(version),
-            long_commands: version > 56,
+            get_context_has_fds: version >= 57,
+            create_qp_has_driver: version >= 64,
+            absent_builders: absent_builders(version),
             ops: ops::table(version),
         })
     }
@@ -104,9 +117,9 @@ pub fn detect() -> Option<&'static Layout> {
     let layout = version_in(&real).and_then(Layout::of);
     if layout.is_none() {
         sys::complain(format_args!(
-            "made for rdma-core {} or {}, not for {}; install the libxroce that belongs to it",
-            KNOWN[0],
-            KNOWN[1],
+            "made for rdma-core {} to {}, not for {}; install the libxroce that belongs to it",
+            KNOWN.start(),
+            KNOWN.end(),
             real.display()
         ));
     }
@@ -146,8 +159,8 @@ mod tests {
     #[test]
     fn refuses_unknown() {
         assert!(Layout::of(65).is_some());
-        assert!(Layout::of(56).is_some());
-        assert!(Layout::of(64).is_none());
+        assert!(Layout::of(39).is_some());
+        assert!(Layout::of(38).is_none());
         assert!(Layout::of(66).is_none());
     }
 
@@ -203,7 +216,7 @@ mod tests {
             "ibv_pd" IbvPd, "verbs_mr" VerbsMr, "ibv_mw" IbvMw, "ibv_ah" IbvAh,
             "verbs_xrcd" VerbsXrcd, "ibv_comp_channel" IbvCompChannel, "ibv_cq" IbvCq,
             "ibv_cq_ex" IbvCqEx, "verbs_cq" IbvCqEx, "verbs_srq" VerbsSrq,
-            "verbs_qp" VerbsQp, "ibv_qp_ex" IbvQpEx, "ibv_wc" IbvWc,
+            "ibv_wc" IbvWc,
             "ibv_send_wr" IbvSendWr, "ibv_recv_wr" IbvRecvWr, "ibv_sge" IbvSge,
             "ibv_mw_bind" IbvMwBind, "ibv_ops_wr" IbvOpsWr, "ibv_wc_tm_info" IbvWcTmInfo,
             "ibv_tm_cap" IbvTmCap, "ibv_data_buf" IbvDataBuf,
@@ -212,6 +225,25 @@ mod tests {
             "ibv_srq_init_attr_ex" IbvSrqInitAttrEx, "ibv_xrcd_init_attr" IbvXrcdInitAttr,
             "ibv_cq_init_attr_ex" IbvCqInitAttrEx, "ibv_values_ex" IbvValuesEx,
         );
+        let absent = absent_builders(version) * size_of::<usize>();
+        for (what, value) in [
+            ("sizeof(struct ibv_qp_ex)", size_of::<IbvQpEx>()),
+            ("sizeof(struct verbs_qp)", size_of::<VerbsQp>()),
+            (
+                "offsetof(struct verbs_qp, comp_mask)",
+                offset_of!(VerbsQp, comp_mask),
+            ),
+            ("offsetof(struct verbs_qp, xrcd)", offset_of!(VerbsQp, xrcd)),
+        ] {
+            check(what.into(), value - absent);
+        }
+        let newest = [
+            ("wr_flush", offset_of!(IbvQpEx, wr_flush)),
+            ("wr_atomic_write", offset_of!(IbvQpEx, wr_atomic_write)),
+        ];
+        for (name, at) in &newest[absent_builders(version)..] {
+            check(format!("offsetof(struct ibv_qp_ex, {name})"), *at);
+        }
         macro_rules! members {
             ($($c:literal $rust:ty { $($cm:ident $rm:ident),* $(,)? })*) => {
                 $($(check(
@@ -236,7 +268,7 @@ mod tests {
                 wr_set_xrc_srqn wr_set_xrc_srqn, wr_set_inline_data wr_set_inline_data,
                 wr_set_inline_data_list wr_set_inline_data_list, wr_set_sge wr_set_sge,
                 wr_set_sge_list wr_set_sge_list, wr_start wr_start, wr_complete wr_complete,
-                wr_abort wr_abort, wr_atomic_write wr_atomic_write, wr_flush wr_flush }
+                wr_abort wr_abort }
             "ibv_cq" IbvCq { channel channel, cq_context cq_context, handle handle, cqe cqe }
             "ibv_cq_ex" IbvCqEx { comp_mask comp_mask, status status, wr_id wr_id,
                 start_poll start_poll, next_poll next_poll, end_poll end_poll,
@@ -249,7 +281,6 @@ mod tests {
                 read_flow_tag read_flow_tag, read_tm_info read_tm_info,
                 read_completion_wallclock_ns read_completion_wallclock_ns }
             "verbs_srq" VerbsSrq { srq_type srq_type, xrcd xrcd, cq cq, srq_num srq_num }
-            "verbs_qp" VerbsQp { comp_mask comp_mask, xrcd xrcd }
             "ibv_wc" IbvWc { status status, opcode opcode, imm_data imm, qp_num qp_num,
                 src_qp src_qp, wc_flags wc_flags, pkey_index pkey_index, sl sl }
             "ibv_send_wr" IbvSendWr { next next, sg_list sg_list, num_sge num_sge,

@@ -61,6 +61,11 @@ impl Kind {
     }
 }
 
+/// Functions that the loaded libibverbs lacks.
+fn absent_builders() -> usize {
+    layout::get().map_or(0, |l| l.absent_builders)
+}
+
 /// Refuses what libibverbs' command would follow blindly or the device does
 /// not have.
 fn validate(attr: &IbvQpInitAttrEx) -> Result<Kind> {
@@ -72,7 +77,7 @@ fn validate(attr: &IbvQpInitAttrEx) -> Result<Kind> {
         return Err(EOPNOTSUPP);
     }
     if attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS != 0
-        && attr.send_ops_flags & !wr::supported(kind) != 0
+        && attr.send_ops_flags & !wr::supported(kind, absent_builders()) != 0
     {
         return Err(EOPNOTSUPP);
     }
@@ -274,7 +279,7 @@ pub unsafe extern "C" fn create_qp_ex(
         // SAFETY: nobody else knows it yet.
         let qp = unsafe { &mut *qp };
         if qp.send.is_some() {
-            wr::fill(qp.kind, qp.base.get_mut());
+            wr::fill(qp.kind, qp.base.get_mut(), absent_builders());
         }
     }
     object(made).cast()

@@ -58,11 +58,16 @@ const FLAGS: [(u64, u8); 12] = [
     (1 << 12, abi::WR_ATOMIC_WRITE),
 ];
 
-/// `send_ops_flags` that a QP can be created with.
-pub(super) fn supported(kind: Kind) -> u64 {
+/// Opcodes of the functions that an old libibverbs lacks, the newest first.
+const NEWEST: [u8; 2] = [abi::WR_FLUSH, abi::WR_ATOMIC_WRITE];
+
+/// `send_ops_flags` that a QP can be created with, with a libibverbs that lacks the `absent` newest
+/// functions.
+pub(super) fn supported(kind: Kind, absent: usize) -> u64 {
     FLAGS
         .iter()
         .filter(|&&(_, opcode)| kind.allows(opcode.into()))
+        .filter(|(_, opcode)| !NEWEST.iter().take(absent).any(|o| o == opcode))
         .fold(0, |flags, &(flag, _)| flags | flag)
 }
 
@@ -461,9 +466,13 @@ unsafe extern "C" fn wr_set_inline_data_list(qp: Ex, n: usize, list: *const IbvD
 }
 
 /// Sets the functions of a new QP: all that its type has, whether or not they
-/// were asked for.
-pub(super) fn fill(kind: Kind, base: &mut VerbsQp) {
-    base.comp_mask |= VERBS_QP_EX;
+/// were asked for; but for the last `absent`, which this libibverbs does not
+/// have ([`crate::layout::Layout::absent_builders`]).
+pub(super) fn fill(kind: Kind, base: &mut VerbsQp, absent: usize) {
+    let mask_at = offset_of!(VerbsQp, comp_mask) - absent.min(2) * size_of::<usize>();
+    // SAFETY: `mask_at` is the offset of a word in the structure, be it that of a
+    // function; the reference is exclusive.
+    unsafe { *core::ptr::from_mut(base).byte_add(mask_at).cast::<u32>() |= VERBS_QP_EX };
     let qp = &mut base.qp;
     qp.wr_start = Some(wr_start);
     qp.wr_complete = Some(wr_complete);
@@ -488,8 +497,12 @@ pub(super) fn fill(kind: Kind, base: &mut VerbsQp) {
     qp.wr_rdma_write_imm = Some(wr_rdma_write_imm);
     qp.wr_atomic_cmp_swp = Some(wr_atomic_cmp_swp);
     qp.wr_atomic_fetch_add = Some(wr_atomic_fetch_add);
-    qp.wr_atomic_write = Some(wr_atomic_write);
-    qp.wr_flush = Some(wr_flush);
+    if absent < 2 {
+        qp.wr_atomic_write = Some(wr_atomic_write);
+    }
+    if absent < 1 {
+        qp.wr_flush = Some(wr_flush);
+    }
 }
 
 #[cfg(test)]

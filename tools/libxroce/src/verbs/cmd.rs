@@ -320,7 +320,7 @@ pub unsafe fn get_context(
     cmd: (Ptr, usize),
     resp: (Ptr, usize),
 ) -> c_int {
-    if layout.long_commands {
+    if layout.get_context_has_fds {
         let none = core::ptr::null_mut();
         // SAFETY: passed on; no descriptors.
         return unsafe { ibv_cmd_get_context(context, cmd.0, cmd.1, none, resp.0, resp.1) };
@@ -354,7 +354,7 @@ pub unsafe fn create_qp(
     cmd: (Ptr, usize),
     resp: (Ptr, usize),
 ) -> c_int {
-    if layout.long_commands {
+    if layout.create_qp_has_driver {
         let none = core::ptr::null_mut();
         // SAFETY: passed on; no driver attributes.
         return unsafe {

@@ -22,7 +22,7 @@ fn qp(kind: Kind) -> Box<Qp> {
     };
     // SAFETY: all zero is valid, see create.rs.
     let mut base: VerbsQp = unsafe { core::mem::zeroed() };
-    fill(kind, &mut base);
+    fill(kind, &mut base, 0);
     base.qp.wr_id = 5;
     base.qp.qp_base.state = 3;
     base.qp.wr_flags = abi::SEND_SIGNALED.into();
@@ -146,5 +146,24 @@ fn foreign_opcodes_fail() {
         wr_rdma_read(e, 1, 2);
         assert_eq!(wr_complete(e), EINVAL.0);
     }
-    assert_eq!(supported(Kind::Ud), 1 << 2 | 1 << 3);
+    assert_eq!(supported(Kind::Ud, 0), 1 << 2 | 1 << 3);
+}
+
+/// In front of version 45 and 44 of rdma-core, `comp_mask` lies where the last functions are now.
+#[test]
+fn leaves_out_what_an_old_library_lacks() {
+    let all = supported(Kind::Rc, 0);
+    for (absent, flags) in [(0, 0), (1, 1 << 11), (2, 1 << 11 | 1 << 12)] {
+        assert_eq!(all & !supported(Kind::Rc, absent), flags);
+        // SAFETY: all zero is valid, see create.rs.
+        let mut base: VerbsQp = unsafe { core::mem::zeroed() };
+        fill(Kind::Rc, &mut base, absent);
+        let words: *const usize = core::ptr::from_ref(&base).cast();
+        let first = offset_of!(IbvQpEx, wr_atomic_write) / size_of::<usize>();
+        // SAFETY: the last two functions, `comp_mask` and `xrcd`, initialised words all.
+        let tail: [usize; 4] = core::array::from_fn(|i| unsafe { *words.add(first + i) });
+        assert_eq!(tail[2 - absent], VERBS_QP_EX as usize);
+        assert!(tail[..2 - absent].iter().all(|&f| f != 0));
+        assert!(tail[3 - absent..].iter().all(|&f| f == 0));
+    }
 }
