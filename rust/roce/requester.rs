@@ -4,8 +4,8 @@
 //!
 //! There is one requester per QP with a send side (RC, UC, XRC initiator). The caller lends the
 //! queue, a slice of [`Wqe`]s. A *slot* is an index into this slice, so that the caller can keep
-//! arrays of its own (scatter/gather lists) beside it. The caller may begin with a queue of one slot
-//! and lend a larger one later ([`Requester::grow`]).
+//! arrays of its own (scatter/gather lists) beside it. The caller may begin with a queue of one
+//! slot and lend a larger one later ([`Requester::grow`]).
 //!
 //! # How to drive it
 //!

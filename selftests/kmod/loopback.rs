@@ -2,8 +2,8 @@
 
 //! A second provider of XRC: a device without packets, rings or memory.
 //!
-//! It shows that crates `rdma` and `xrc` do not depend on xroce: what is here is all that a provider
-//! adds to them. A message carries no data. A process connects an initiator to a target
+//! It shows that crates `rdma` and `xrc` do not depend on xroce: what is here is all that a
+//! provider adds to them. A message carries no data. A process connects an initiator to a target
 //! (`dest_qp_num`) and names an SRQ (`sq_psn`, as there are no packets that would need one). Each
 //! doorbell of the initiator is one message, each doorbell of an SRQ posts one receive. A message
 //! that takes a receive raises a completion event of the SRQ's CQ.

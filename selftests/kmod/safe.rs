@@ -65,7 +65,7 @@ module! {
     params: {
         case: u32 {
             default: 0,
-            description: "0: without services, 1: leaks, 2: the wrong order, 3: tables, 4: leaked services, 5: runs of one process",
+            description: "0 to 5: no services, leaks, wrong order, tables, leaked services, runs",
         },
     },
 }

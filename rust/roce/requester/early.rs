@@ -18,7 +18,8 @@ use crate::status::WcStatus;
 /// Only so many numbers behind the missing one are kept; a multiple of 64.
 const KEPT: u32 = 256;
 
-/// How many work requests behind the oldest one are searched for the one that a response belongs to.
+/// How many work requests behind the oldest one are searched for the one that a response belongs
+/// to.
 const SEARCHED: u32 = 64;
 
 /// Which packets of READ responses were placed before it was their turn, and what the responder

@@ -51,15 +51,11 @@ fn emitted(f: impl FnOnce(&mut HeaderBuf)) -> Vec<u8> {
     h.as_slice().to_vec()
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig {
+proptest! {
+    #![proptest_config(ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::with_cases(2000)
-    }
-}
-
-proptest! {
-    #![proptest_config(config())]
+    })]
 
     #[test]
     fn psn_distance_is_the_inverse_of_add(a: u32, d in -(1i32 << 23)..(1i32 << 23)) {

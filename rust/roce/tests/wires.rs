@@ -48,9 +48,9 @@ const fn row(name: &'static str, wire: WireConfig, write: f64, read: f64) -> Row
     }
 }
 
-/// Wires that programs are tested on. Where the numbers are low, a responder that drops requests that
-/// come out of order is the reason: all that was in flight behind a gap is sent again, and a packet
-/// that was overtaken counts as lost.
+/// Wires that programs are tested on. Where the numbers are low, a responder that drops requests
+/// that come out of order is the reason: all that was in flight behind a gap is sent again, and a
+/// packet that was overtaken counts as lost.
 fn rows() -> Vec<Row> {
     let lossy = |loss| WireConfig { loss, ..WIRE };
     let disordered = |disorder| WireConfig { disorder, ..WIRE };

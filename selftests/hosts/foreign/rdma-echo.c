@@ -56,7 +56,8 @@ static struct ibv_mr *memory(struct rdma_cm_id *id, char *buffer)
 }
 
 /* Wait for a completion; its length. */
-static unsigned int done(int (*get)(struct rdma_cm_id *id, struct ibv_wc *wc), struct rdma_cm_id *id)
+static unsigned int done(int (*get)(struct rdma_cm_id *id, struct ibv_wc *wc),
+			 struct rdma_cm_id *id)
 {
 	struct ibv_wc wc;
 
@@ -84,7 +85,8 @@ static void serve(const char *address)
 	for (n = 0; n < ROUNDS; n++) {
 		length = done(rdma_get_recv_comp, id);
 		memcpy(out, in, length);
-		if (rdma_post_recv(id, NULL, in, SIZE, in_mr) || rdma_post_send(id, NULL, out, length, out_mr, 0))
+		if (rdma_post_recv(id, NULL, in, SIZE, in_mr) ||
+		    rdma_post_send(id, NULL, out, length, out_mr, 0))
 			die("rdma_post_send");
 		done(rdma_get_send_comp, id);
 	}
@@ -109,7 +111,8 @@ static void ask(const char *address)
 		length = n * 41 % SIZE + 1;
 		memset(out, n, length);
 		memset(in, 0xff, SIZE);
-		if (rdma_post_recv(id, NULL, in, SIZE, in_mr) || rdma_post_send(id, NULL, out, length, out_mr, 0))
+		if (rdma_post_recv(id, NULL, in, SIZE, in_mr) ||
+		    rdma_post_send(id, NULL, out, length, out_mr, 0))
 			die("rdma_post_send");
 		done(rdma_get_send_comp, id);
 		if (done(rdma_get_recv_comp, id) != length || memcmp(in, out, length)) {
@@ -117,7 +120,8 @@ static void ask(const char *address)
 			exit(1);
 		}
 	}
-	printf("%d messages came back from %s through %s\n", ROUNDS, address, ibv_get_device_name(id->verbs->device));
+	printf("%d messages came back from %s through %s\n", ROUNDS, address,
+	       ibv_get_device_name(id->verbs->device));
 }
 
 int main(int argc, char **argv)

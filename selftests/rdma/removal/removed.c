@@ -28,7 +28,9 @@ static void take_away(struct both *self)
 	CHECK(!system(command));
 }
 
-/* The command destroys something; in commands.h, those with nothing to fill in do, but for a few. */
+/*
+ * The command destroys something; in commands.h, those with nothing to fill in do, but for a few.
+ */
 static int destroys(const struct command *c)
 {
 	switch (c->number) {

@@ -48,7 +48,7 @@ module! {
         },
         comp_vectors: u32 {
             default: 0,
-            description: "Completion vectors of a device, at most one per possible CPU (0: as many)",
+            description: "Completion vectors of a device, at most one per possible CPU (0: all)",
         },
         as_rxe: u8 {
             default: 0,

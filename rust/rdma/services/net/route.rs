@@ -104,8 +104,8 @@ impl Route {
         self.raw.v6
     }
 
-    /// How many packets are best handed to the stack at a time: as many as may be in a super-packet,
-    /// or few if the net device takes none, as last looked up.
+    /// How many packets are best handed to the stack at a time: as many as may be in a
+    /// super-packet, or few if the net device takes none, as last looked up.
     #[inline]
     pub fn burst(&self) -> usize {
         usize::from(self.raw.burst)

@@ -11,7 +11,10 @@ const MOST: u32 = 8192;
 const EACH: u32 = 64;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(500)
+    })]
 
     #[test]
     fn is_bounded_and_nobody_waits_for_ever(

@@ -110,7 +110,10 @@ fn check(entries: u32, buckets: usize, steps: Vec<Step>) -> Result<(), TestCaseE
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1000) })]
+    #![proptest_config(ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(1000)
+    })]
 
     #[test]
     fn equals_the_naive_list(steps in prop::collection::vec(step(12), 1..200)) {

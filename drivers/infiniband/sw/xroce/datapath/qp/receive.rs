@@ -71,8 +71,8 @@ const MAX_WAITS: u32 = 20;
 
 impl RecvSide {
     /// Makes the receive side of a QP, which cannot replay READs and atomics before there are
-    /// [resources](WireQp::make_resources) for them. `max_sge` is that of its own queue, and ignored
-    /// with an SRQ. Process context.
+    /// [resources](WireQp::make_resources) for them. `max_sge` is that of its own queue, and
+    /// ignored with an SRQ. Process context.
     pub(crate) fn new(queue: RecvQueue, max_sge: u32) -> Result<Self> {
         let max_sge = match queue {
             RecvQueue::None => MAX_SGE,

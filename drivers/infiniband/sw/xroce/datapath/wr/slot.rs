@@ -110,8 +110,8 @@ pub fn new_ring(entries: u32, stride: u32) -> Result<Arc<RingMem>> {
 ///
 /// EINVAL when the size overflows; ENOMEM.
 pub fn new_ring_pair(first: (u32, u32), second: (u32, u32)) -> Result<(Arc<RingMem>, usize)> {
-    // The parts of a header that one side writes are so far apart, in order to be on different cache
-    // lines.
+    // The parts of a header that one side writes are so far apart, in order to be on different
+    // cache lines.
     let at = ring_size(first.0, first.1)?
         .checked_next_multiple_of(abi::RING_KERNEL_INDEX)
         .ok_or(EINVAL)?;
