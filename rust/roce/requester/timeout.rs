@@ -19,8 +19,6 @@ pub(super) enum ProbePacket {
     Oldest,
     /// The newest, behind it: a responder that lacks something between the two says so.
     Newest,
-    /// The oldest, alone, because its response is lost.
-    Missing,
 }
 
 /// Asking for an answer again before the acknowledge timeout: the tail loss probe of RFC 8985 for a
@@ -48,14 +46,9 @@ impl Probe {
         let due = self.due?;
         self.due = match due {
             ProbePacket::Oldest => Some(ProbePacket::Newest),
-            ProbePacket::Newest | ProbePacket::Missing => None,
+            ProbePacket::Newest => None,
         };
         Some(due)
-    }
-
-    /// The response to the oldest packet is lost.
-    pub(super) fn ask_for_missing(&mut self) {
-        self.due = Some(ProbePacket::Missing);
     }
 
     /// There is nothing to ask for.
@@ -96,11 +89,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             (None, Some(probe), Some(deadline)) => Some(probe.min(deadline)),
             (None, _, deadline) => deadline,
         };
-        let next = match (self.rnr_until, self.early.deadline(), next) {
-            (None, Some(early), Some(next)) => Some(early.min(next)),
-            (None, early @ Some(_), None) => early,
-            (_, _, next) => next,
-        };
         next.filter(|t| *t != u64::MAX)
     }
 
@@ -110,13 +98,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.state != State::Ready || self.rnr_until.is_some() {
             self.is_wait_over(now);
             return;
-        }
-        if self.early.deadline().is_some_and(|t| now >= t) {
-            self.early.stop();
-            self.on_implied_nak(now, env);
-            if self.state != State::Ready {
-                return;
-            }
         }
         match self.ack_deadline {
             Some(t) if now >= t => {}

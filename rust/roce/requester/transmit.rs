@@ -124,7 +124,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         let has_response = oldest.wr.op.has_response();
         let at = match which {
-            ProbePacket::Oldest | ProbePacket::Missing => (self.una, 0, self.una.since(oldest.psn)),
+            ProbePacket::Oldest => (self.una, 0, self.una.since(oldest.psn)),
             // Responses come one after the other, as slowly as the responder likes: an ACK from
             // behind them could be taken for a sign that they were lost.
             ProbePacket::Newest if has_response => return None,
@@ -146,16 +146,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         (self.next, self.sent, self.sent_packets) = cursor;
         (self.unasked_packets, self.unasked_messages) = unasked;
         self.rd_atomic.resume(responses);
-        if which != ProbePacket::Missing {
-            self.stats.retransmitted = retransmitted;
-        }
+        self.stats.retransmitted = retransmitted;
         let transmit = transmit?;
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
-        if which != ProbePacket::Missing {
-            self.stats.probes = self.stats.probes.wrapping_add(1);
-            self.probe.on_sent(now);
-        }
+        self.stats.probes = self.stats.probes.wrapping_add(1);
+        self.probe.on_sent(now);
         Some(transmit)
     }
 

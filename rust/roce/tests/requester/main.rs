@@ -6,7 +6,6 @@
 mod sim;
 
 mod acks;
-mod early;
 mod local;
 mod probes;
 mod queue;
