@@ -88,18 +88,6 @@ impl Outstanding {
         self.sent = 0;
     }
 
-    /// How many were sent (again) in this round.
-    #[inline]
-    pub(crate) fn sent(&self) -> u8 {
-        self.sent
-    }
-
-    /// So many were sent (again) in this round, after all: no more than there are.
-    #[inline]
-    pub(crate) fn resume(&mut self, sent: u8) {
-        self.sent = sent.min(self.len);
-    }
-
     /// There are none.
     #[inline]
     pub(crate) fn clear(&mut self) {

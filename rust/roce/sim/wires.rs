@@ -34,9 +34,6 @@ pub struct Outcome {
     /// Packets sent again.
     pub retransmitted: u64,
     pub timeouts: u64,
-    /// Probes, and of those, too early ones.
-    pub probes: u64,
-    pub early_probes: u64,
     /// It failed.
     pub failed: Option<roce::status::WcStatus>,
 }
@@ -126,8 +123,6 @@ fn outcome(flow: &Flow) -> Outcome {
                 ends,
                 retransmitted: c.requester.stats().retransmitted.into(),
                 timeouts: c.requester.stats().timeouts.into(),
-                probes: c.requester.stats().probes.into(),
-                early_probes: c.requester.stats().early_probes.into(),
                 failed: c.send.failed,
             }
         }

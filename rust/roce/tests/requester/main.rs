@@ -7,7 +7,6 @@ mod sim;
 
 mod acks;
 mod local;
-mod probes;
 mod queue;
 mod responses;
 mod retries;
