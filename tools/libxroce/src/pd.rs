@@ -106,15 +106,17 @@ pub unsafe extern "C" fn dealloc_pd(pd: *mut IbvPd) -> c_int {
         // SAFETY: the PD and the thread domain stay as long as their parent
         // domains, see below; the parent domain may not be used again.
         unsafe {
-            (*of).parents.fetch_sub(1, Ordering::Relaxed);
+            // Whoever sees the count frees them: the uses before are over by then.
+            (*of).parents.fetch_sub(1, Ordering::Release);
             if !td.is_null() {
-                (*td).users.fetch_sub(1, Ordering::Relaxed);
+                (*td).users.fetch_sub(1, Ordering::Release);
             }
             drop(Box::from_raw(this));
         }
         return 0;
     }
-    if parents.load(Ordering::Relaxed) != 0 {
+    // What was done in the name of a parent domain comes before the count.
+    if parents.load(Ordering::Acquire) != 0 {
         return status(Err(EBUSY));
     }
     // SAFETY: a live PD.
@@ -201,7 +203,7 @@ pub unsafe extern "C" fn alloc_td(
 /// Called by libibverbs with a thread domain from [`alloc_td`].
 pub unsafe extern "C" fn dealloc_td(td: *mut IbvTd) -> c_int {
     // SAFETY: a live thread domain of ours.
-    if unsafe { (*td.cast::<Td>()).users.load(Ordering::Relaxed) } != 0 {
+    if unsafe { (*td.cast::<Td>()).users.load(Ordering::Acquire) } != 0 {
         return status(Err::<(), Errno>(EBUSY));
     }
     // SAFETY: made with Box above; it may not be used again.

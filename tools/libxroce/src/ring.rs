@@ -142,8 +142,9 @@ impl Ring {
 
     /// As [`Self::set_user_index`]; gives the kernel's flags as they are after
     /// that: either they show what the kernel decided without the index, or
-    /// the kernel will see it. An exchange is a full barrier, and cheaper than
-    /// a store and a fence.
+    /// the kernel will see it. The load stays behind the exchange because both
+    /// are sequentially consistent, which on x86-64 is cheaper than a store and
+    /// a fence.
     fn set_user_index_and_look(&self, index: u32) -> u32 {
         self.word(abi::RING_USER_INDEX)
             .swap(index, Ordering::SeqCst);
