@@ -104,9 +104,10 @@ impl Moderation {
         self.since.is_some()
     }
 
-    /// A completion has come that the arm takes. `now` matters only if [`is_on`](Self::is_on).
+    /// A completion has come that the arm takes. `now` reads the clock; it is called for the first
+    /// completion of a period only, which is also the one that asks for the wait.
     #[inline]
-    pub fn arrived(&mut self, now: u64) -> Act {
+    pub fn arrived(&mut self, now: impl FnOnce() -> u64) -> Act {
         if !self.is_on() {
             return Act::Raise;
         }
@@ -115,8 +116,12 @@ impl Moderation {
             self.reset();
             return Act::Raise;
         }
-        let since = *self.since.get_or_insert(now);
-        Act::Wait(since.saturating_add(self.period_ns))
+        if self.since.is_some() {
+            return Act::Nothing;
+        }
+        let now = now();
+        self.since = Some(now);
+        Act::Wait(now.saturating_add(self.period_ns))
     }
 
     /// The time that [`Act::Wait`] named has come, or another one. `waiting`: there are completions
@@ -149,6 +154,11 @@ impl Moderation {
 mod tests {
     use super::*;
 
+    /// Where the clock must not be read: that takes as long as adding a completion.
+    fn no_clock() -> u64 {
+        panic!("the clock was read");
+    }
+
     #[test]
     fn arms() {
         assert!(!Arm::None.takes(true));
@@ -166,7 +176,7 @@ mod tests {
         for m in [(0, 0), (1, 100), (16, 0), (0, 100)] {
             let mut m = Moderation::new(m.0, m.1);
             assert!(!m.is_on());
-            assert_eq!(m.arrived(5), Act::Raise);
+            assert_eq!(m.arrived(no_clock), Act::Raise);
             assert_eq!(m.due(1 << 40, true), Act::Nothing);
         }
     }
@@ -175,10 +185,10 @@ mod tests {
     fn counts() {
         let mut m = Moderation::new(3, 10);
         for _ in 0..3 {
-            assert_eq!(m.arrived(100), Act::Wait(10_100));
-            assert_eq!(m.arrived(200), Act::Wait(10_100));
+            assert_eq!(m.arrived(|| 100), Act::Wait(10_100));
+            assert_eq!(m.arrived(no_clock), Act::Nothing);
             assert!(m.is_waiting());
-            assert_eq!(m.arrived(300), Act::Raise);
+            assert_eq!(m.arrived(no_clock), Act::Raise);
             assert!(!m.is_waiting());
         }
     }
@@ -186,15 +196,15 @@ mod tests {
     #[test]
     fn times() {
         let mut m = Moderation::new(3, 10);
-        assert_eq!(m.arrived(100), Act::Wait(10_100));
+        assert_eq!(m.arrived(|| 100), Act::Wait(10_100));
         assert_eq!(m.due(10_099, true), Act::Wait(10_100));
         assert_eq!(m.due(10_100, true), Act::Raise);
         assert_eq!(m.due(10_100, true), Act::Nothing);
         // The next period begins with the next completion.
-        assert_eq!(m.arrived(20_000), Act::Wait(30_000));
+        assert_eq!(m.arrived(|| 20_000), Act::Wait(30_000));
         assert_eq!(m.due(30_000, false), Act::Nothing);
         assert!(!m.is_waiting());
         let mut m = Moderation::new(u32::MAX, u32::MAX);
-        assert_eq!(m.arrived(u64::MAX - 1), Act::Wait(u64::MAX));
+        assert_eq!(m.arrived(|| u64::MAX - 1), Act::Wait(u64::MAX));
     }
 }

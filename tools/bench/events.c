@@ -2,17 +2,17 @@
 /*
  * Measures completion events; tools/bench/events calls it.
  *
- *   bench-events pingpong DEV1 GID1 DEV2 GID2 SECONDS VECTOR
+ *   bench-events pingpong DEV1 GID1 DEV2 GID2 SECONDS VECTOR PINNED
  *   bench-events many DEV1 GID1 DEV2 GID2 SECONDS QUEUES
  *   bench-events stream DEV1 GID1 DEV2 GID2 SECONDS COUNT PERIOD
  *
  * pingpong: two threads, each of which sleeps until the other's empty message has come,
- * the first with vector 0 and the second with VECTOR; prints half of the median round
- * trip. many: a thread for each CPU with its share of QUEUES on the completion vector
- * with its number; each queue has one empty RDMA write in progress and is armed for it.
- * stream: one thread posts writes one by one, and another sleeps for their events and
- * takes them; with moderation if COUNT is more than 1. Prints one line of JSON; "cpu"
- * is the CPU time of all CPUs together, in seconds.
+ * the first with vector 0 and the second with VECTOR, and on the CPU with that number if
+ * PINNED is 1; prints half of the median round trip. many: a thread for each CPU with its
+ * share of QUEUES on the completion vector with its number; each queue has one empty RDMA
+ * write in progress and is armed for it. stream: one thread posts writes one by one, and
+ * another sleeps for their events and takes them; with moderation if COUNT is more than 1.
+ * Prints one line of JSON; "cpu" is the CPU time of all CPUs together, in seconds.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -130,12 +130,23 @@ static struct ibv_cq *next_armed(struct ibv_comp_channel *ch)
 	return cq;
 }
 
+/* The thread that calls it runs on CPU from now on. */
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	CHECK(!pthread_setaffinity_np(pthread_self(), sizeof(set), &set));
+}
+
 /* --- pingpong -------------------------------------------------------------- */
 
 static struct player {
 	struct end *end;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq, *sink;
+	int cpu; /* -1: any */
 } player[2];
 static int last;
 
@@ -157,6 +168,8 @@ static void hit(struct player *p)
 
 static void *answer(void *arg)
 {
+	if (player[1].cpu >= 0)
+		pin(player[1].cpu);
 	for (;;) {
 		receive(arg);
 		if (__atomic_load_n(&last, __ATOMIC_ACQUIRE))
@@ -172,7 +185,7 @@ static int by_value(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void pingpong(int vector)
+static void pingpong(int vector, int pinned)
 {
 	static double sample[MAX_SAMPLES];
 	struct ibv_recv_wr wr = { 0 }, *bad;
@@ -185,6 +198,7 @@ static void pingpong(int vector)
 	for (i = 0; i < 2; i++) {
 		player[i].end = &e[i];
 		player[i].sink = side[i].sink;
+		player[i].cpu = !pinned ? -1 : i ? vector : 0;
 		player[i].channel = ibv_create_comp_channel(side[i].ctx);
 		CHECK(player[i].channel);
 		recv[i] = player[i].cq = new_cq(&side[i], 256, player[i].channel,
@@ -197,6 +211,8 @@ static void pingpong(int vector)
 		CHECK(!ibv_req_notify_cq(recv[i], 0));
 	}
 	CHECK(!pthread_create(&other, NULL, answer, &player[1]));
+	if (pinned)
+		pin(player[0].cpu);
 	cpu = busy();
 	end = now() + run_for;
 	/* Once at least: a thread may wait longer than that for its CPU. */
@@ -232,12 +248,10 @@ static void *work(void *arg)
 	struct ibv_cq *cq[MAX_QUEUES];
 	struct end e[MAX_QUEUES][2];
 	double start, end;
-	cpu_set_t set;
 	int i;
 
-	CPU_ZERO(&set);
-	CPU_SET(w->index, &set);
-	CHECK(ch && !pthread_setaffinity_np(pthread_self(), sizeof(set), &set));
+	CHECK(ch);
+	pin(w->index);
 	for (i = 0; i < w->queues; i++) {
 		cq[i] = new_cq(&side[0], 16, ch, w->index);
 		cq[i]->cq_context = (void *)(intptr_t)i;
@@ -348,8 +362,8 @@ int main(int argc, char **argv)
 	open_side(&side[0], argv[2], argv[3]);
 	open_side(&side[1], argv[4], argv[5]);
 	run_for = atof(argv[6]);
-	if (!strcmp(argv[1], "pingpong") && argc == 8)
-		pingpong(atoi(argv[7]));
+	if (!strcmp(argv[1], "pingpong") && argc == 9)
+		pingpong(atoi(argv[7]), atoi(argv[8]));
 	else if (!strcmp(argv[1], "many") && argc == 8)
 		many(atoi(argv[7]));
 	else if (!strcmp(argv[1], "stream") && argc == 9)

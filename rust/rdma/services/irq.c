@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Interrupts without hardware. Each device has a set of them, in an interrupt
- * domain of its own, and software raises them.
+ * domain of its own, and software raises them. The genirq core runs the handler
+ * on the CPU that the affinity of the Linux interrupt names (the redirection of
+ * demultiplexed interrupts): here, if that is this CPU, or else in an interrupt
+ * of the other CPU.
  *
- * Raising goes through a hard irq_work, so it is possible in any context, and
- * nothing runs inside the caller: an interrupt of this CPU itself follows as
- * soon as interrupts are on. The genirq core then takes it to the CPU that the
- * affinity of the Linux interrupt names (the redirection of demultiplexed
- * interrupts).
+ * Raising is possible in any context. With interrupts on it enters the genirq
+ * core at once. If the handler then runs inside the caller, this is the same as
+ * an interrupt that arrives at this point: the caller holds no lock that an
+ * interrupt could want. With interrupts off the caller may hold such a lock, so
+ * a hard irq_work enters the core as soon as interrupts are on.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/interrupt.h>
@@ -24,7 +27,7 @@
 
 /**
  * struct xrdma_vector - one interrupt
- * @raise: takes a raise to hard interrupt context.
+ * @raise: takes a raise out of code with interrupts off.
  * @later: raises, from softirq.
  * @set: what it belongs to.
  * @data: argument of the handler.
@@ -377,11 +380,26 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
 
 /*
  * Has the handler run at least once from now on, on the CPU of the interrupt's
- * affinity. Any context; nothing runs in the caller while interrupts are off.
+ * affinity. Any context but NMI; nothing runs in the caller while interrupts
+ * are off.
+ *
+ * What irq_exit() does after a hard interrupt, local_bh_enable() does here: it
+ * runs the softirqs that the handler has raised. Without it raise_softirq()
+ * would wake ksoftirqd. Interrupts are off in the core because a CPU goes
+ * offline only when all CPUs have had them on once, and the core counts on the
+ * CPU to which it redirects.
  */
 void xrdma_vector_raise(struct xrdma_vector *v)
 {
-	irq_work_queue(&v->raise);
+	if (irqs_disabled()) {
+		irq_work_queue(&v->raise);
+		return;
+	}
+	local_bh_disable();
+	local_irq_disable();
+	generic_handle_demux_domain_irq(v->set->domain, v->index);
+	local_irq_enable();
+	local_bh_enable();
 }
 
 /*

@@ -18,9 +18,10 @@ use crate::bindings;
 
 /// What an interrupt does.
 pub(crate) trait Handler: Send + Sync + 'static {
-    /// Runs on the CPU that the affinity of the interrupt names: in hard interrupt context, or in a
-    /// thread when the kernel forces that (`threadirqs`). Never twice at a time for one interrupt.
-    /// Must not sleep and must not drop the last reference to its [`Interrupts`].
+    /// Runs on the CPU that the affinity of the interrupt names, with interrupts off: in hard
+    /// interrupt context, or inside [`Line::raise`]; in a thread when the kernel forces that
+    /// (`threadirqs`). Never twice at a time for one interrupt. Must not sleep and must not drop
+    /// the last reference to its [`Interrupts`].
     fn handle(&self);
 
     /// The interrupt has ended: `handle` is not called any more. Process context.
@@ -40,8 +41,9 @@ unsafe impl Send for Line {}
 unsafe impl Sync for Line {}
 
 impl Line {
-    /// Has the handler run at least once from now on. Any context, interrupts off and locks of the
-    /// handler held included: it never runs inside the call.
+    /// Has the handler run at least once from now on. Any context but NMI. The handler may run
+    /// inside the call if interrupts are on, as it may in any interrupt; if they are off, as they
+    /// are wherever a lock of the handler is held, it never does.
     ///
     /// # Safety
     ///

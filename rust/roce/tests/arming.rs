@@ -202,7 +202,7 @@ impl State {
                 let arm = Arm::from_word(s.memory.load(KERNEL, ARM[s.ring]).into());
                 let solicited = setup.completions[usize::from(s.posted) - 1];
                 s.kernel = if arm.takes(solicited) {
-                    let act = s.moderation.arrived(0);
+                    let act = s.moderation.arrived(|| 0);
                     s.act(act)
                 } else {
                     Kernel::Unlock

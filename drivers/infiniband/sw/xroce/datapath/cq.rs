@@ -243,7 +243,7 @@ impl Inner {
             self.moderation.reset();
             Act::Raise
         } else {
-            self.moderation.arrived(now_ns())
+            self.moderation.arrived(now_ns)
         };
         self.raise(act)
     }
