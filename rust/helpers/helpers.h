@@ -51,6 +51,8 @@ void xrdma_spin_unlock_irqrestore(struct spinlock *lock, unsigned long flags);
 bool xrdma_spin_trylock_irqsave(struct spinlock *lock, unsigned long *flags);
 void xrdma_wait_bits_clear(__u32 *word, __u32 mask);
 void xrdma_wake_waiters(__u32 *word);
+void xrdma_preempt_disable(void);
+void xrdma_preempt_enable(void);
 void xrdma_bh_disable(void);
 void xrdma_bh_enable(void);
 bool xrdma_in_softirq(void);

@@ -93,6 +93,18 @@ void xrdma_bh_enable(void)
 	local_bh_enable();
 }
 
+/* A macro. Nests; any context. */
+void xrdma_preempt_disable(void)
+{
+	preempt_disable();
+}
+
+/* As above; on the same CPU. */
+void xrdma_preempt_enable(void)
+{
+	preempt_enable();
+}
+
 /* in_serving_softirq() is a macro. */
 bool xrdma_in_softirq(void)
 {

@@ -309,6 +309,7 @@ static void xrdma_vectors_end(struct xrdma_end *e)
 			free_irq(v->irq, v);
 			/* The last handler may have asked for one more. */
 			cancel_work_sync(&v->later);
+			/* With lockdep that took it, see xrdma_vector_raise(). */
 			irq_work_sync(&v->raise);
 			irq_dispose_mapping(v->irq);
 		}
@@ -383,15 +384,21 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
  * affinity. Any context but NMI; nothing runs in the caller while interrupts
  * are off.
  *
- * What irq_exit() does after a hard interrupt, local_bh_enable() does here: it
- * runs the softirqs that the handler has raised. Without it raise_softirq()
- * would wake ksoftirqd. Interrupts are off in the core because a CPU goes
- * offline only when all CPUs have had them on once, and the core counts on the
- * CPU to which it redirects.
+ * With softirqs off, in_interrupt() is true for the handler, as in a hard
+ * interrupt: raise_softirq() leaves ksoftirqd alone, and read locks are taken as
+ * interrupts take them. local_bh_enable() then runs the softirqs that the
+ * handler has raised, as irq_exit() does. Interrupts are off in the core because
+ * a CPU goes offline only when all CPUs have had them on once, and the core
+ * counts on the CPU to which it redirects.
+ *
+ * Lockdep learns which locks a handler takes in an interrupt only when there is
+ * one, so with lockdep there is one now and then.
  */
 void xrdma_vector_raise(struct xrdma_vector *v)
 {
-	if (irqs_disabled()) {
+	bool real = IS_ENABLED(CONFIG_PROVE_LOCKING) && (jiffies & 1);
+
+	if (irqs_disabled() || real) {
 		irq_work_queue(&v->raise);
 		return;
 	}

@@ -54,6 +54,35 @@ impl Drop for NoSoftirq {
     }
 }
 
+/// Keeps the task on its CPU as long as it lives; interrupts and softirq still come. For what others
+/// would have to wait for, in any context, if a task of low priority lost its CPU in the midst of
+/// it. Nothing in between may sleep. May be nested.
+pub struct NoPreempt {
+    _not_send: NotThreadSafe,
+}
+
+impl NoPreempt {
+    /// From now on. Any context.
+    #[inline]
+    #[expect(clippy::new_without_default, reason = "it has an effect")]
+    pub fn new() -> Self {
+        // SAFETY: Undone by the drop, on the same CPU: the value cannot go to another thread, and
+        // this one stays where it is.
+        unsafe { bindings::xrdma_preempt_disable() };
+        Self {
+            _not_send: NotThreadSafe,
+        }
+    }
+}
+
+impl Drop for NoPreempt {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: Disabled by `new`.
+        unsafe { bindings::xrdma_preempt_enable() };
+    }
+}
+
 /// A spinlock that keeps softirq off this CPU while it is held: for data shared between process
 /// context and softirq. Made by [`new_spinlock_bh!`](crate::new_spinlock_bh).
 pub type SpinLockBh<T> = Lock<T, BhBackend>;

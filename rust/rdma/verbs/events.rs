@@ -10,8 +10,9 @@
 //! The handle also does nothing before the user of the object can be expected to know the object,
 //! because users prepare the data of their handlers after the create call has returned.
 //!
-//! No lock is held while a handler runs. A handler may post to or poll any queue, and events that
-//! result from this may nest.
+//! No lock of this layer is held while a handler runs. A handler may post to or poll any queue, and
+//! events that result from this may nest. A completion handler may run wherever an interrupt may,
+//! for example in code that holds a lock and has interrupts on.
 
 pub(crate) mod waiting;
 

@@ -29,6 +29,7 @@ use crate::{
     percpu::possible_cpus,
     sync::{
         new_spinlock_irq,
+        NoPreempt,
         SpinLockIrq, //
     },
 };
@@ -89,6 +90,9 @@ impl Vector {
     ///
     /// The [`Vectors`] exist and their drop has not begun.
     pub(crate) unsafe fn deliver(&self, source: Arc<CqCell>) {
+        // From the push to the call of the handler nobody else calls it, for no queue of the
+        // vector: they must not wait until this task gets its CPU back.
+        let _here = NoPreempt::new();
         if self.push(source) {
             // SAFETY: By contract.
             unsafe { self.line.raise() };

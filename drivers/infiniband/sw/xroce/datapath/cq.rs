@@ -61,7 +61,8 @@ enum Raise {
     /// The queue overflowed earlier.
     Lost,
     Completion,
-    /// The event is held back until this time at most, `now_ns`.
+    /// The event is held back until this time at most, `now_ns`: to be passed to [`WireCq::wait`]
+    /// under the lock.
     Later(u64),
     /// The queue overflowed; it was armed or not.
     Error {
@@ -130,8 +131,8 @@ impl WireCq {
     }
 
     /// Puts a completion into the queue and raises its event; `qp` is what a kernel user finds in
-    /// it. Any context; the event itself is delivered elsewhere, by the interrupt of the queue's
-    /// vector.
+    /// it. Any context. The event is delivered by the interrupt of the queue's vector, whose handler
+    /// may run inside this call if interrupts are on.
     ///
     /// When the queue overflows or has overflowed, nobody can learn of the completion any more, and
     /// the caller sees to it that its queue pair ends ([`WireQp::fail`]). The queue keeps no list
@@ -141,12 +142,16 @@ impl WireCq {
         completion: &Completion,
         qp: Option<&QpHandle>,
     ) -> Result<(), Overrun> {
-        let raise = self.inner.lock().push(completion, qp);
+        let raise = {
+            let mut inner = self.inner.lock();
+            let raise = inner.push(completion, qp);
+            self.wait(raise);
+            raise
+        };
         match raise {
-            Raise::Nothing => {}
+            Raise::Nothing | Raise::Later(_) => {}
             Raise::Lost => return Err(Overrun),
             Raise::Completion => self.handle.completion(),
-            Raise::Later(ns) => self.raise_at(ns),
             Raise::Error { armed } => {
                 // The queue is marked first: whoever gets the event must find a dead queue.
                 if self.dead.xchg(1, Full) == 0 {

@@ -42,9 +42,11 @@ fn ring(id: u64) {
 }
 
 impl WireCq {
-    /// Raises the event that is held back at this time, if it is still due then. Any context.
-    pub(super) fn raise_at(&self, ns: u64) {
-        if let Some(alarm) = self.alarm.as_ref() {
+    /// Sees to it that an event that is held back comes, if that is what `raise` says. Any context,
+    /// under the lock of the queue: only the first completion of a period asks for this, so it must
+    /// neither be late nor replace what was asked for afterwards.
+    pub(super) fn wait(&self, raise: Raise) {
+        if let (Raise::Later(ns), Some(alarm)) = (raise, self.alarm.as_ref()) {
             alarm.timer.start_at(ns);
         }
     }
@@ -55,12 +57,12 @@ impl WireCq {
             let mut inner = self.inner.lock();
             let waiting = inner.waiting() != 0;
             let act = inner.moderation.due(now_ns(), waiting);
-            inner.raise(act)
+            let raise = inner.raise(act);
+            self.wait(raise);
+            raise
         };
-        match raise {
-            Raise::Completion => self.handle.completion(),
-            Raise::Later(ns) => self.raise_at(ns),
-            Raise::Nothing | Raise::Lost | Raise::Error { .. } => {}
+        if raise == Raise::Completion {
+            self.handle.completion();
         }
     }
 
