@@ -309,7 +309,7 @@ static void xrdma_vectors_end(struct xrdma_end *e)
 			free_irq(v->irq, v);
 			/* The last handler may have asked for one more. */
 			cancel_work_sync(&v->later);
-			/* With lockdep that took it, see xrdma_vector_raise(). */
+			/* A raise with lockdep on may have used the irq_work. */
 			irq_work_sync(&v->raise);
 			irq_dispose_mapping(v->irq);
 		}
@@ -391,14 +391,14 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
  * a CPU goes offline only when all CPUs have had them on once, and the core
  * counts on the CPU to which it redirects.
  *
- * Lockdep learns which locks a handler takes in an interrupt only when there is
- * one, so with lockdep there is one now and then.
+ * Lockdep sees that a handler takes its locks in an interrupt only if there is
+ * an interrupt. Therefore, with lockdep, about half of the raises cause one.
  */
 void xrdma_vector_raise(struct xrdma_vector *v)
 {
-	bool real = IS_ENABLED(CONFIG_PROVE_LOCKING) && (jiffies & 1);
+	bool interrupt = IS_ENABLED(CONFIG_PROVE_LOCKING) && (jiffies & 1);
 
-	if (irqs_disabled() || real) {
+	if (irqs_disabled() || interrupt) {
 		irq_work_queue(&v->raise);
 		return;
 	}

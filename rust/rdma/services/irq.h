@@ -8,7 +8,10 @@
 struct xrdma_vector;
 struct xrdma_vectors;
 
-/* The handler of an interrupt; hard interrupt context or a forced thread. */
+/*
+ * The handler of an interrupt. Interrupts are off: in hard interrupt context, inside
+ * xrdma_vector_raise(), or in a forced thread.
+ */
 typedef void (*xrdma_vector_fn)(void *data);
 
 int xrdma_vectors_init(void);

@@ -54,9 +54,9 @@ impl Drop for NoSoftirq {
     }
 }
 
-/// Keeps the task on its CPU as long as it lives; interrupts and softirq still come. For what others
-/// would have to wait for, in any context, if a task of low priority lost its CPU in the midst of
-/// it. Nothing in between may sleep. May be nested.
+/// Keeps the task on its CPU as long as it lives; interrupts and softirq still come. For what
+/// others would have to wait for, in any context, if a task of low priority lost its CPU in the
+/// midst of it. Nothing in between may sleep. May be nested.
 pub struct NoPreempt {
     _not_send: NotThreadSafe,
 }

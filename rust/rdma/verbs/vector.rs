@@ -90,8 +90,8 @@ impl Vector {
     ///
     /// The [`Vectors`] exist and their drop has not begun.
     pub(crate) unsafe fn deliver(&self, source: Arc<CqCell>) {
-        // From the push to the call of the handler nobody else calls it, for no queue of the
-        // vector: they must not wait until this task gets its CPU back.
+        // Once the source is queued, nobody but this task calls the handler, for any queue of the
+        // vector. If the task lost its CPU here, all of them would wait for it.
         let _here = NoPreempt::new();
         if self.push(source) {
             // SAFETY: By contract.

@@ -4,10 +4,10 @@
 //! load may see any store that nothing has put behind it. `tools/vm/check-loom` runs this.
 //!
 //! Each test has the accesses of the code with their orderings; the transitions of the owner word
-//! are the code of the module. Without one of the fences, the test must fail: `lost` says so. loom
-//! takes sequentially consistent accesses for acquire and release ones, so what depends on two of
-//! these (`set_user_index_and_look()` of the plug-in) cannot be tested here. See
-//! Documentation/infiniband/xroce-ordering.rst.
+//! are the code of the module. Where two sides have a fence each, the test must fail if either of
+//! them is left out: `lost` says so. loom takes sequentially consistent accesses for acquire and
+//! release ones, so what depends on two of these (`set_user_index_and_look()` of the plug-in)
+//! cannot be tested here. See Documentation/infiniband/xroce-ordering.rst.
 
 #[path = "../../services/owner/word.rs"]
 #[expect(dead_code, reason = "the models do not need all of it")]
@@ -144,30 +144,31 @@ fn a_run_sees_what_was_left_before_the_kick() {
 }
 
 /// `is_sending()` and `run_waiters()`: a note with an owner, who lets go.
-fn note(fence: Fence) {
-    let owner = Arc::new(Owner::new((), fence));
+fn note(owner: Fence, waiter: Fence) {
+    let owner = Arc::new(Owner::new((), owner));
     let note = Arc::new(AtomicU32::new(0));
     assert!(owner.update(Word::try_take).is_some());
-    let waiter = {
+    let waiting = {
         let (owner, note) = (owner.clone(), note.clone());
         thread::spawn(move || {
             if !owner.is_owned() {
                 return false;
             }
             let _ = note.compare_exchange(0, 7, SeqCst, SeqCst);
-            fence.run();
+            waiter.run();
             owner.is_owned()
         })
     };
     owner.update(|w| Some(w.release(Run::Idle)));
     let woken = !owner.is_owned() && note.load(Relaxed) != 0;
-    assert!(!waiter.join().unwrap() || woken, "the waiter is forgotten");
+    assert!(!waiting.join().unwrap() || woken, "the waiter is forgotten");
 }
 
 #[test]
 fn a_waiter_is_not_forgotten() {
-    all(|| note(Fence::There));
-    lost(|| note(Fence::LeftOut));
+    all(|| note(Fence::There, Fence::There));
+    lost(|| note(Fence::LeftOut, Fence::There));
+    lost(|| note(Fence::There, Fence::LeftOut));
 }
 
 /// `push_user()` of cq/store.rs against `Ring::arm()` of the plug-in and the poll after it.
@@ -204,7 +205,7 @@ fn no_event_is_lost() {
 
 /// `clear_awake()` of qp/ring.rs against a post, with a fence where the plug-in has an exchange and
 /// a load that are sequentially consistent.
-fn doorbell(kernel: Fence) {
+fn doorbell(kernel: Fence, user: Fence) {
     const AWAKE: u32 = 1;
     let index = Arc::new(AtomicU32::new(0));
     let flags = Arc::new(AtomicU32::new(AWAKE));
@@ -217,15 +218,16 @@ fn doorbell(kernel: Fence) {
         })
     };
     index.swap(1, SeqCst);
-    fence(SeqCst);
+    user.run();
     let rings = flags.load(SeqCst) & AWAKE == 0;
     assert!(looked.join().unwrap() || rings, "a request is left behind");
 }
 
 #[test]
 fn no_request_is_left_behind() {
-    all(|| doorbell(Fence::There));
-    lost(|| doorbell(Fence::LeftOut));
+    all(|| doorbell(Fence::There, Fence::There));
+    lost(|| doorbell(Fence::LeftOut, Fence::There));
+    lost(|| doorbell(Fence::There, Fence::LeftOut));
 }
 
 /// `Gated` of services/gated.rs: the writer has the data when no reader has it.
@@ -267,8 +269,9 @@ fn a_gate_closes_behind_its_readers() {
     });
 }
 
-/// `xrdma_held_enter()` and `xrdma_held_wait()` of services/rcu/held.c, `Fence` for `smp_mb()`.
-fn held(fence: Fence) {
+/// `xrdma_held_enter()` and `xrdma_held_wait()` of services/rcu/held.c, with a `Fence` for the
+/// `smp_mb()` of each.
+fn held(enter: Fence, wait: Fence) {
     let slot = Arc::new(AtomicU32::new(0));
     let entry = Arc::new(AtomicU32::new(1));
     let object = Arc::new(UnsafeCell::new(1));
@@ -276,7 +279,7 @@ fn held(fence: Fence) {
         let (slot, entry, object) = (slot.clone(), entry.clone(), object.clone());
         thread::spawn(move || {
             slot.store(7, Release);
-            fence.run();
+            enter.run();
             if entry.load(Acquire) != 0 {
                 // SAFETY: Published, as loom checks.
                 object.with(|object| assert_eq!(unsafe { *object }, 1));
@@ -285,7 +288,7 @@ fn held(fence: Fence) {
         })
     };
     entry.store(0, Release);
-    fence.run();
+    wait.run();
     while slot.load(Acquire) == 7 {
         thread::yield_now();
     }
@@ -296,6 +299,7 @@ fn held(fence: Fence) {
 
 #[test]
 fn a_key_that_was_taken_away_is_not_in_use() {
-    all(|| held(Fence::There));
-    lost(|| held(Fence::LeftOut));
+    all(|| held(Fence::There, Fence::There));
+    lost(|| held(Fence::LeftOut, Fence::There));
+    lost(|| held(Fence::There, Fence::LeftOut));
 }

@@ -61,8 +61,8 @@ enum Raise {
     /// The queue overflowed earlier.
     Lost,
     Completion,
-    /// The event is held back until this time at most, `now_ns`: to be passed to [`WireCq::wait`]
-    /// under the lock.
+    /// The event is held back until this time at most, `now_ns`. To be passed to
+    /// [`WireCq::start_alarm`] under the lock.
     Later(u64),
     /// The queue overflowed; it was armed or not.
     Error {
@@ -131,8 +131,8 @@ impl WireCq {
     }
 
     /// Puts a completion into the queue and raises its event; `qp` is what a kernel user finds in
-    /// it. Any context. The event is delivered by the interrupt of the queue's vector, whose handler
-    /// may run inside this call if interrupts are on.
+    /// it. Any context. The event is delivered by the interrupt of the queue's vector. The handler
+    /// of this interrupt may run inside this call if interrupts are on.
     ///
     /// When the queue overflows or has overflowed, nobody can learn of the completion any more, and
     /// the caller sees to it that its queue pair ends ([`WireQp::fail`]). The queue keeps no list
@@ -145,7 +145,7 @@ impl WireCq {
         let raise = {
             let mut inner = self.inner.lock();
             let raise = inner.push(completion, qp);
-            self.wait(raise);
+            self.start_alarm(raise);
             raise
         };
         match raise {

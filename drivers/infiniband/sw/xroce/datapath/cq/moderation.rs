@@ -42,10 +42,10 @@ fn ring(id: u64) {
 }
 
 impl WireCq {
-    /// Sees to it that an event that is held back comes, if that is what `raise` says. Any context,
-    /// under the lock of the queue: only the first completion of a period asks for this, so it must
-    /// neither be late nor replace what was asked for afterwards.
-    pub(super) fn wait(&self, raise: Raise) {
+    /// Starts the timer if `raise` says that an event is held back. Any context, under the lock of
+    /// the queue: only the first completion of a period starts the timer, so nobody would repair a
+    /// start that came late or replaced a later one.
+    pub(super) fn start_alarm(&self, raise: Raise) {
         if let (Raise::Later(ns), Some(alarm)) = (raise, self.alarm.as_ref()) {
             alarm.timer.start_at(ns);
         }
@@ -58,7 +58,7 @@ impl WireCq {
             let waiting = inner.waiting() != 0;
             let act = inner.moderation.due(now_ns(), waiting);
             let raise = inner.raise(act);
-            self.wait(raise);
+            self.start_alarm(raise);
             raise
         };
         if raise == Raise::Completion {
