@@ -25,7 +25,8 @@
 
 /**
  * struct xrdma_sender - a process in a namespace, and what it sends by
- * @sk: a UDP socket that is bound to nothing, NULL when the tunnel is closed.
+ * @sk: a UDP socket that is bound to nothing, NULL when the tunnel is closed or
+ *	the namespace was dying when the sender came.
  * @closing: that socket while the tunnel is being closed.
  * @process: whose it is; told by its address only.
  * @group: tells several senders of a process apart.
@@ -58,7 +59,10 @@ static struct xrdma_sender *xrdma_sender_find(struct xrdma_tunnel *t,
 	return NULL;
 }
 
-/* A socket in the namespace of @t; @sock is NULL when the tunnel is closed. */
+/*
+ * A socket in the namespace of @t; @sock is NULL when the tunnel is closed, and when it
+ * is about to be, because the namespace is dying.
+ */
 static int xrdma_sender_socket(struct xrdma_tunnel *t, struct socket **sock)
 {
 	struct net *net = NULL;
@@ -210,7 +214,9 @@ void xrdma_senders_release(struct xrdma_tunnel *t)
 
 	list_for_each_entry_safe(s, next, &t->senders, link) {
 		list_del_init(&s->link);
-		sock_release(s->closing->sk_socket);
+		/* One that came while the namespace was dying has none. */
+		if (s->closing)
+			sock_release(s->closing->sk_socket);
 		s->closing = NULL;
 	}
 }
