@@ -27,6 +27,68 @@ network() {
 	done
 }
 
+# unpack_system DIRECTORY ARCHITECTURE "SUITE..." PACKAGE...: what these packages need, in a root
+# of its own: unpacked, but nothing is configured. "=PACKAGE" is unpacked without what it depends
+# on, "=?PACKAGE" if there is such a package; usr/src/dpkg of the root lists these for dpkg-query. The
+# state of apt in the build root stays as it is.
+unpack_system() {
+	local to=$1 arch=$2 suites=$3 mirror
+	shift 3
+	mirror=$(sed -n 's/^deb \(\[[^]]*\] *\)\?\([^ ]*\) .*/\2/p' "$root/etc/apt/sources.list")
+	network
+	mkdir -p "${to%/*}"
+	(
+		binds=("${to%/*}:/var/cache/systems")
+		in_root sh -ec '
+			to=/var/cache/systems/$1 arch=$2 suites=$3 mirror=$4 d=$(mktemp -d)
+			shift 4
+			mkdir -p "$d/lists/partial" "$d/archives/partial"
+			: >"$d/status"
+			for suite in $suites; do echo "deb $mirror $suite main" >>"$d/sources"; done
+			apt() {
+				command=$1
+				shift
+				"apt-$command" -q -o APT::Sandbox::User=root -o Acquire::Languages=none \
+					-o APT::Architecture="$arch" -o APT::Architectures="$arch" \
+					-o Dir::Etc::SourceList="$d/sources" -o Dir::Etc::SourceParts=- \
+					-o Dir::State::Lists="$d/lists" -o Dir::State::Status="$d/status" \
+					-o APT::Install-Recommends=false -o Dir::Cache="$d" "$@"
+			}
+			apt get update -o APT::Update::Error-Mode=any ||
+				apt get update -o APT::Update::Error-Mode=any -o Acquire::Check-Valid-Until=false
+			packages= alone=
+			for p; do
+				case $p in
+				"=?"*) [ -z "$(apt cache pkgnames "${p#=?}" | grep -xF "${p#=?}")" ] || alone="$alone ${p#=?}" ;;
+				=*) alone="$alone ${p#=}" ;;
+				*) packages="$packages $p" ;;
+				esac
+			done
+			apt get -y -o Acquire::Check-Valid-Until=false --download-only install $packages
+			mkdir "$d/alone"
+			cd "$d/alone"
+			[ -z "$alone" ] || apt get -o Acquire::Check-Valid-Until=false download $alone
+			rm -rf "$to.new"
+			mkdir -p "$to.new/usr"
+			for i in bin sbin lib lib64; do
+				mkdir -p "$to.new/usr/$i"
+				ln -s "usr/$i" "$to.new/$i"
+			done
+			mkdir -p "$to.new/usr/src/dpkg"
+			for deb in "$d"/archives/*.deb "$d"/alone/*.deb; do
+				[ -e "$deb" ] || continue
+				dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$to.new" --keep-directory-symlink
+				case $deb in */alone/*)
+					{ dpkg-deb -f "$deb"; echo "Status: install ok installed"; echo; } >>"$to.new/usr/src/dpkg/status" ;;
+				esac
+			done
+			mkdir -p "$to.new/tmp" "$to.new/proc" "$to.new/sys" "$to.new/dev" "$to.new/opt/xroce"
+			echo "$*" >"$to.new/.packages"
+			rm -rf "$to"
+			mv "$to.new" "$to"' unpack_system "${to##*/}" "$arch" "$suites" "$mirror" "$@"
+	)
+}
+
 update() {
 	network
 	apt_in_root update -o APT::Update::Error-Mode=any && return

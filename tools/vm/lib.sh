@@ -6,6 +6,8 @@ set -euo pipefail
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 SUITE=${SUITE:-sid}
+# Which of the suite's kernels "stock" is.
+FLAVOUR=${FLAVOUR:-amd64}
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/xroce
 suite_dir=$cache/$SUITE
 root=$suite_dir/root
@@ -23,6 +25,20 @@ use_checkout "$(cd "$vm_dir/../.." && pwd -P)"
 # Said to whoever watches, also from within a step.
 say() { { clear_line; printf '%s: %s\n' "${0##*/}" "$*"; } >&"$shown"; }
 die() { say "$*"; exit 1; }
+
+# Where kernels are unpacked ($there of the build root, with the mounts of $seen), and what programs
+# are called that make and run them.
+kernels=$root there= seen=() emulator=qemu-system-x86_64 cross=()
+case $FLAVOUR in
+amd64 | cloud-amd64) ;;
+arm64 | arm64-16k)
+	kernels=$suite_dir/arm64 there=/arm64 emulator=qemu-system-aarch64
+	seen=("$kernels:/arm64"
+		"$kernels/usr/lib/rustlib/aarch64-unknown-linux-gnu:/usr/lib/rustlib/aarch64-unknown-linux-gnu")
+	cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+	;;
+*) die "FLAVOUR=$FLAVOUR: must be amd64, cloud-amd64, arm64 or arm64-16k" ;;
+esac
 
 need_root() {
 	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts): sudo make, a root shell, or" \
@@ -55,20 +71,42 @@ in_root() {
 		/bin/bash "$vm_dir/enter" "${binds[@]}" -- "$@"
 }
 
-# The release of a kernel flavour (stock, debug), once it is prepared.
+# The release of a kernel (stock, debug), once it is prepared.
 release_of() {
 	if [ "$1" = debug ]; then
 		cat "$suite_dir/kernel-debug.release"
 	else
-		cut -d' ' -f1 "$suite_dir/kernel"
+		stock_release "$FLAVOUR"
 	fi
 }
 
-# Where a release's image lies inside the root; nothing if there is none.
+# stock_release FLAVOUR: all flavours of the root's kernel are of one version.
+stock_release() {
+	local rel series
+	read -r rel series <"$suite_dir/kernel"
+	echo "${rel%amd64}$1"
+}
+
+# The name that a kernel (stock, debug) has in paths.
+place_of() {
+	[ "$1-$FLAVOUR" = stock-amd64 ] || [ "$1" = debug ] || set -- "$1-$FLAVOUR"
+	echo "$1"
+}
+
+# How a kernel's guest gets its root: 9p, or virtiofs where there is none (cloud kernels).
+transport_of() {
+	if grep -qs '/9p\.ko' "$kernels/usr/lib/modules/$1"/modules.{dep,builtin}; then
+		echo 9p
+	else
+		echo virtiofs
+	fi
+}
+
+# Where a release's image lies inside the root that has it; nothing if there is none.
 vmlinuz() {
 	local f
 	for f in "/usr/lib/modules/$1/vmlinuz" "/boot/vmlinuz-$1"; do
-		[ -e "$root$f" ] && echo "$f" && return
+		[ -e "$kernels$f" ] && echo "$f" && return
 	done
 	return 0
 }

@@ -27,6 +27,8 @@ accelerator() {
 			-monitor stdio <<<quit >/dev/null 2>&1; then
 		accel=(-accel kvm -cpu host)
 	fi
+	# One without pointer authentication, which is slow to emulate, and with all sizes of pages.
+	[ -z "$there" ] || accel=(-accel "tcg,thread=multi,tb-size=$tb" -cpu neoverse-n1)
 }
 
 # addon DIR CHECKOUT: a snapshot of the checkout's package, so that a later build cannot change
@@ -37,11 +39,13 @@ addon() {
 		return
 	fi
 	(
+		local place
+		place=$(place_of "$flavour")
 		use_checkout "$2"
-		[ ! -d "$out_dir" ] || { exec 8>"$out_dir/$flavour.lock"; flock -s 8; }
-		[ -e "$out_dir/$flavour/rootfs/usr/lib/modules/$rel/updates/xroce.ko" ] ||
-			wrong "--no-build: $repo has not been built for the $flavour kernel"
-		cp -a "$out_dir/$flavour/rootfs" "$1"
+		[ ! -d "$out_dir" ] || { exec 8>"$out_dir/$place.lock"; flock -s 8; }
+		[ -e "$out_dir/$place/rootfs/usr/lib/modules/$rel/updates/xroce.ko" ] ||
+			wrong "--no-build: $repo has not been built for the $place kernel"
+		cp -a "$out_dir/$place/rootfs" "$1"
 	)
 }
 
@@ -63,9 +67,33 @@ port() { # NR OPTION,...
 	printf '%s\n' -chardev "file,id=c$1,$2" -device "virtserialport,chardev=c$1,nr=$1"
 }
 
+# The directories that the guest mounts: those of the array directories, each as the words
+# TAG DIRECTORY [rw]. The result is in qemu, the command, and shared, options.
+directories_of() { # TRANSPORT MEMORY
+	local one tag directory rw
+	# A memory that can be shared is needed for virtiofs only.
+	qemu=("$emulator") shared=(-machine pc,nvdimm=on)
+	[ -z "$there" ] || shared=(-machine virt,gic-version=3)
+	[ "$1" = 9p ] || {
+		qemu=(/xroce/tools/vm/virtiofs /vmrun)
+		shared=(-machine pc,nvdimm=on,memory-backend=ram
+			-object "memory-backend-memfd,id=ram,size=$2,share=on")
+	}
+	for one in "${directories[@]}"; do
+		read -r tag directory rw <<<"$one"
+		if [ "$1" = 9p ]; then
+			shared+=(-virtfs "local,path=$directory,mount_tag=$tag,security_model=none,multidevs=remap$([ -n "$rw" ] || echo ,readonly=on)")
+		else
+			qemu+=("$tag=$directory${rw:+:rw}")
+		fi
+	done
+	[ "$1" = 9p ] || qemu+=(-- "$emulator")
+}
+
 # With host=I it is the I-th of several (tools/vm/hosts.sh), which its lines say, too.
 machine_run() {
-	local ports fs9p append rc=0 i=${host:-1} alarm named from=/ log_buffer=16M
+	local ports append rc=0 i=${host:-1} alarm named from=/ log_buffer=16M
+	local transport directories qemu shared console=ttyS0 memory= nvdimm=()
 	mapfile -t ports < <(
 		port 1 path=/vmrun/stdout
 		port 2 path=/vmrun/stderr
@@ -77,42 +105,52 @@ machine_run() {
 		}
 	)
 	# Another root than QEMU's own: what the guest wants of that one is mounted there.
-	if [ -n "$tree" ]; then
+	if [ -n "$there" ]; then
+		from=/vmroot
+		binds+=("$kernels:/vmroot" "$repo:/vmroot/xroce" "$machine:/vmroot/vmrun")
+	elif [ -n "$tree" ]; then
 		from=/vmroot
 		binds+=("$tree:/vmroot" "$repo:/vmroot/xroce" "$machine:/vmroot/vmrun"
 			"$root/usr/lib/modules:/vmroot/usr/lib/modules" "$root/kernel:/vmroot/kernel")
 	fi
-	fs9p=(-virtfs "local,path=$from,mount_tag=root,security_model=none,readonly=on,multidevs=remap"
-		-virtfs "local,path=/vmrun/addon,mount_tag=addon,security_model=none,readonly=on,multidevs=remap")
-	append="console=ttyS0 panic=-1 oops=panic quiet mitigations=off tsc=reliable no_timer_check"
+	if [ -z "$there" ]; then
+		memory=",slots=1,maxmem=64G"
+		nvdimm=(-object memory-backend-ram,id=nv,size=64M -device nvdimm,memdev=nv)
+	else
+		console=ttyAMA0
+	fi
+	transport=$(transport_of "$rel")
+	directories=("root $from" "addon /vmrun/addon")
+	append="console=$console panic=-1 oops=panic quiet mitigations=off tsc=reliable no_timer_check"
 	# kmemleak scans the buffer, and four times as much that describes it.
 	[ "$flavour" = stock ] || log_buffer=4M
-	append+=" vm.nvdimm log_buf_len=$log_buffer rcupdate.rcu_cpu_stall_timeout=60 vm.timeout=$limit $params"
+	append+=" vm.nvdimm log_buf_len=$log_buffer rcupdate.rcu_cpu_stall_timeout=60 vm.timeout=$limit vm.fs=$transport $params"
 	# Slab's own checks, where drivers' objects are. KASAN names the owners of an
 	# object; slab's own record would cost as much again.
 	[ "$flavour" = stock ] || append+=" slab_debug=-;FZP,kmalloc*"
 	if [ -n "$share" ]; then
 		binds+=("$share:/vmshare")
-		fs9p+=(-virtfs "local,path=/vmshare,mount_tag=share,security_model=none,multidevs=remap")
+		directories+=("share /vmshare rw")
 		append+=" vm.share"
 	fi
 	if [ -n "$dir_of" ]; then
 		binds+=("$dir_of:/vmdir")
-		fs9p+=(-virtfs "local,path=/vmdir,mount_tag=dir,security_model=none,multidevs=remap")
+		directories+=("dir /vmdir rw")
 		append+=" vm.dir=1"
 	fi
+
+	directories_of "$transport" "$(of_list "$mem" "$i")"
 
 	# With the host's name before each line, if there are several.
 	named=(cat)
 	[ -z "$host" ] || named=(env LC_ALL=C sed -u "s/^/host$host: /")
 	"${named[@]}" <"$machine/stdout" & machine_readers+=($!)
 	"${named[@]}" <"$machine/stderr" >&2 & machine_readers+=($!)
-	in_root qemu-system-x86_64 "${accel[@]}" -smp "$(of_list "$cpus" "$i")" \
-		-machine pc,nvdimm=on -m "$(of_list "$mem" "$i"),slots=1,maxmem=64G" \
-		-object memory-backend-ram,id=nv,size=64M -device nvdimm,memdev=nv \
+	in_root "${qemu[@]}" "${accel[@]}" -smp "$(of_list "$cpus" "$i")" \
+		"${shared[@]}" -m "$(of_list "$mem" "$i")$memory" "${nvdimm[@]}" \
 		-nodefaults -no-user-config -display none -monitor none -no-reboot -nic none \
 		-serial file:/vmrun/console -device virtio-rng-pci -device virtio-serial-pci "${ports[@]}" \
-		"${fs9p[@]}" "$@" -kernel "$(vmlinuz "$rel")" -initrd "$initrd" -append "$append" \
+		"$@" -kernel "${there:+/vmroot}$(vmlinuz "$rel")" -initrd "$initrd" -append "$append" \
 		</dev/null >"$machine/qemu" 2>&1 &
 	machine_pid=$!
 	echo "$machine_pid" >"$machine/pid"

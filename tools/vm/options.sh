@@ -90,7 +90,10 @@ check_checkouts() {
 }
 
 check_options() {
+	[ -z "$there" ] || [ ${#packages[@]} = 0 ] || wrong "--packages: not with FLAVOUR=$FLAVOUR"
 	case $flavour in stock | debug) ;; *) wrong "--kernel $flavour: must be stock or debug" ;; esac
+	[ "$flavour" = stock ] || [ "$FLAVOUR" = amd64 ] ||
+		wrong "--kernel debug: there is none of FLAVOUR=$FLAVOUR"
 	number --timeout "$limit" 1 99999999
 	if [ -n "$hosts" ]; then
 		number --hosts "$hosts" 2 4
