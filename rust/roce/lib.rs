@@ -15,8 +15,8 @@
 //! - [`tm`]: tag matching, which receive takes a message;
 //! - [`psn`], [`number`], [`key`], [`opcode`], [`mtu`], [`icrc`], [`status`]: definitions that both
 //!   ends share;
-//! - [`window`], [`congestion`], [`retry`], [`rnr`]: the amount of data in flight, congestion
-//!   control, retries, and waiting times;
+//! - [`window`], [`congestion`], [`retry`], [`rnr`], [`rtt`]: the amount of data in flight,
+//!   congestion control, retries, and waiting times;
 //! - [`event`]: when a completion raises an event.
 //!
 //! The same files are built in two ways: under Kbuild (`--cfg kernel`), and as an ordinary cargo
@@ -59,6 +59,7 @@ pub mod requester;
 pub mod responder;
 pub mod retry;
 pub mod rnr;
+pub mod rtt;
 pub mod status;
 pub mod tm;
 pub mod ud;

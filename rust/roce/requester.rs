@@ -59,9 +59,11 @@ pub use wqe::{
 use core::ops::DerefMut;
 
 use self::outstanding::Outstanding;
+use self::timeout::Probe;
 use crate::psn::Psn;
 use crate::retry::Retry;
 use crate::rnr::RnrRetry;
+use crate::rtt::Rtt;
 use crate::status::{
     Fault,
     WcStatus, //
@@ -128,7 +130,7 @@ pub trait RequesterEnv {
 /// Counts of what happened, for statistics; all wrap.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct RequesterStats {
-    /// Packets sent again.
+    /// Packets sent again, without [`Self::probes`].
     pub retransmitted: u32,
     /// Timeouts.
     pub timeouts: u32,
@@ -140,6 +142,11 @@ pub struct RequesterStats {
     pub implied_naks: u32,
     /// Responses that were not expected (duplicates, stale ones).
     pub ignored: u32,
+    /// Packets sent again because an answer took long, before the timeout ([`crate::rtt`]): one
+    /// or two at a time.
+    pub probes: u32,
+    /// Times that this answer came so soon that it must have been on its way.
+    pub early_probes: u32,
 }
 
 /// The life of a requester.
@@ -253,6 +260,10 @@ pub struct Requester<Q> {
     timeout_ns: Option<u64>,
     /// When the acknowledge timer expires.
     ack_deadline: Option<u64>,
+    rtt: Rtt,
+    /// A number whose packet was sent once and asks for an answer, and when it was sent.
+    timed: Option<(Psn, u64)>,
+    probe: Probe,
     /// No packet before that time: the responder is not ready.
     rnr_until: Option<u64>,
     /// An implied NAK was already acted upon at this number.
@@ -291,6 +302,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             rnr_retry: RnrRetry::default(),
             timeout_ns: None,
             ack_deadline: None,
+            rtt: Rtt::default(),
+            timed: None,
+            probe: Probe::default(),
             rnr_until: None,
             implied_nak_at: None,
             local_slot: None,
@@ -319,6 +333,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.unasked_packets = 0;
         self.unasked_messages = 0;
         self.ack_deadline = None;
+        self.timed = None;
+        self.probe = Probe::default();
         self.rnr_until = None;
         self.implied_nak_at = None;
         self.local_slot = None;
@@ -334,6 +350,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.max = self.una;
         self.assign = self.una;
         self.window = Window::new(config.mtu, config.max_window);
+        self.rtt = Rtt::default();
+        self.timed = None;
+        self.probe = Probe::default();
         self.state = State::Ready;
         self.update(config);
     }

@@ -28,6 +28,16 @@ pub const DEFAULT_MAX_BYTES: u32 = 2 << 20;
 /// sequence space, within which numbers can be compared.
 pub const MAX_PACKETS: u32 = 1 << 20;
 
+/// The longest round trip for which the configured maximum is enough, nanoseconds.
+pub const SHORT_ROUND_TRIP_NS: u64 = 1_000_000;
+
+/// How many times the configured maximum the window has on a long wire, at most.
+pub const LONG_WIRE: u64 = 4;
+
+/// What a queue may add to a round trip before slow start ends, nanoseconds; four times as much if
+/// that is less than an eighth of the round trip.
+const QUEUE_NS: u64 = 4_000_000;
+
 /// The estimate of how frequent marks are, when every round has some.
 const MARKS_ALWAYS: u32 = 1 << 10;
 
@@ -42,6 +52,8 @@ const FAST_ROUNDS: u8 = 5;
 pub struct Window {
     packets: u32,
     max: u32,
+    /// What the configuration allows: [`Self::max`] on a wire with short round trips.
+    base: u32,
     /// Slow start ends here.
     threshold: u32,
     /// Acknowledged packets not yet turned into growth.
@@ -80,6 +92,7 @@ impl Window {
         Self {
             packets: INITIAL_PACKETS.min(max),
             max,
+            base: max,
             threshold: max,
             credit: 0,
             limited: false,
@@ -90,6 +103,32 @@ impl Window {
             round: None,
             target: 0,
             fast_rounds: 0,
+        }
+    }
+
+    /// A round trip took `ns` nanoseconds; the shortest so far, `min`.
+    ///
+    /// The maximum is one for what the queues of two hosts hold. On a longer wire most packets are
+    /// on their way, so more of them may be in flight: in proportion, up to [`LONG_WIRE`] times.
+    /// There, slow start ends when a queue forms: when a round trip takes longer by what HyStart++
+    /// allows (RFC 9406, 4.2).
+    #[inline]
+    pub fn on_round_trip(&mut self, ns: u64, min: u64) {
+        let times = (min / SHORT_ROUND_TRIP_NS).clamp(1, LONG_WIRE);
+        // No more than four.
+        let max = self.base.saturating_mul(times as u32).min(MAX_PACKETS);
+        if max != self.max {
+            if self.threshold == self.max {
+                // Slow start has not ended.
+                self.threshold = max;
+            }
+            self.threshold = self.threshold.min(max);
+            self.max = max;
+            self.packets = self.packets.min(max);
+        }
+        let allowed = (min >> 3).clamp(QUEUE_NS, QUEUE_NS << 2);
+        if times > 1 && self.packets < self.threshold && ns > min.saturating_add(allowed) {
+            self.threshold = self.packets;
         }
     }
 
@@ -225,6 +264,56 @@ mod tests {
         assert_eq!(Window::new(Mtu::M1024, 0).packets(), INITIAL_PACKETS);
         assert_eq!(grown(1).packets(), 128);
         assert_eq!(grown(1000).packets(), DEFAULT_MAX_BYTES / 1024);
+    }
+
+    #[test]
+    fn a_long_wire_has_room_for_more() {
+        let ms = SHORT_ROUND_TRIP_NS;
+        let full = DEFAULT_MAX_BYTES / 1024;
+        for (min, times) in [
+            (0, 1),
+            (ms / 50, 1),
+            (2 * ms, 2),
+            (40 * ms, 4),
+            (u64::MAX, 4),
+        ] {
+            let mut w = Window::new(Mtu::M1024, 0);
+            w.on_round_trip(min, min);
+            assert_eq!(w.packets(), INITIAL_PACKETS);
+            for i in 0..1000 {
+                w.on_limited();
+                w.on_ack(64, Psn::new(i * 64));
+            }
+            assert_eq!(w.packets(), full * times);
+            // It was not that long after all.
+            w.on_round_trip(ms / 50, ms / 50);
+            assert_eq!(w.packets(), full);
+        }
+        let mut w = Window::new(Mtu::M256, u32::MAX);
+        w.on_round_trip(40 * ms, 40 * ms);
+        assert_eq!(w.max, MAX_PACKETS);
+    }
+
+    #[test]
+    fn a_queue_ends_slow_start_on_a_long_wire() {
+        let ms = SHORT_ROUND_TRIP_NS;
+        for (min, ns, is_over) in [
+            (10 * ms, 14 * ms, false),
+            (10 * ms, 15 * ms, true),
+            (80 * ms, 90 * ms, false),
+            (80 * ms, 91 * ms, true),
+            // On a short wire it tells of the hosts.
+            (ms, 20 * ms, false),
+        ] {
+            let mut w = Window::new(Mtu::M1024, 0);
+            w.on_limited();
+            w.on_ack(64, Psn::new(64));
+            w.on_round_trip(ns, min);
+            w.on_limited();
+            w.on_ack(128, Psn::new(192));
+            let expect = if is_over { 129 } else { 256 };
+            assert_eq!(w.packets(), expect, "{min} {ns}");
+        }
     }
 
     #[test]

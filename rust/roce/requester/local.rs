@@ -128,6 +128,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             Err(LocalError::Silent | LocalError::Nak(NakCode::PsnSequence)) => {
                 // As if the packet had been lost; with an infinite timeout that
                 // is for ever.
+                self.probe.stop();
                 self.ack_deadline =
                     Some(self.timeout_ns.map_or(u64::MAX, |t| now.saturating_add(t)));
             }

@@ -152,6 +152,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Goes back to the oldest unacknowledged number: everything from there is
     /// transmitted again.
     pub(super) fn rewind(&mut self) {
+        // An answer could be one to either of two packets (Karn's rule).
+        self.timed = None;
+        self.probe.forget();
         self.next = self.una;
         self.sent = 0;
         self.sent_packets = match self.oldest_assigned() {

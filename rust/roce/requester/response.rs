@@ -132,10 +132,26 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.implied_nak_at = None;
         self.rd_atomic.release(self.una);
         self.window.on_ack(count, self.una);
+        self.measure(now);
+        self.on_progress_of_probe(now);
         if self.una == self.max {
             self.ack_deadline = None;
         } else {
             self.start_ack_timer(now);
+        }
+    }
+
+    /// The packet whose round trip is measured may have been answered.
+    #[inline]
+    fn measure(&mut self, now: u64) {
+        if let Some((psn, at)) = self.timed {
+            if psn.is_before(self.una) {
+                self.timed = None;
+                self.probe.on_round_trip();
+                let ns = now.saturating_sub(at);
+                self.rtt.on_sample(ns);
+                self.window.on_round_trip(ns, self.rtt.min());
+            }
         }
     }
 

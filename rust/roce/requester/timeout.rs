@@ -12,6 +12,76 @@ use super::{
 };
 use crate::status::WcStatus;
 
+/// A packet of a probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ProbePacket {
+    /// The oldest that was not answered: what every responder answers, whatever else it has.
+    Oldest,
+    /// The newest, behind it: a responder that lacks something between the two says so.
+    Newest,
+}
+
+/// Asking for an answer again before the acknowledge timeout: the tail loss probe of RFC 8985 for a
+/// transport without selective acknowledgements.
+///
+/// A probe tells the requester nothing by itself. The answers do, as always: an ACK covers all that
+/// the responder has, and a NAK says that there is a gap. So a probe that came too early, because a
+/// host had no time to answer, costs its packets and nothing else.
+///
+/// That is so because only SENDs and WRITEs are repeated. A responder that has executed them does
+/// not touch their memory again. A READ would be executed a second time, maybe after its memory was
+/// deregistered, for which rxe ends the connection (`rxe_resp.c`, `read_reply`); and all its data
+/// would come again. So without a sign of loss, nothing that has a response is repeated.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Probe {
+    /// When the next is due.
+    at: Option<u64>,
+    /// The next packet of the one that is due.
+    due: Option<ProbePacket>,
+    /// How many there were since a round trip was last measured.
+    count: u8,
+    /// When the last was sent, until there is progress.
+    sent: Option<u64>,
+}
+
+impl Probe {
+    /// Which packet is due, if any; from then on the next one is.
+    #[inline]
+    pub(super) fn take_due(&mut self) -> Option<ProbePacket> {
+        let due = self.due?;
+        self.due = match due {
+            ProbePacket::Oldest => Some(ProbePacket::Newest),
+            ProbePacket::Newest => None,
+        };
+        Some(due)
+    }
+
+    /// There is nothing to ask for.
+    pub(super) fn stop(&mut self) {
+        self.at = None;
+        self.forget();
+    }
+
+    /// What was sent is sent again anyway.
+    pub(super) fn forget(&mut self) {
+        self.due = None;
+        self.sent = None;
+    }
+
+    /// A packet of it was sent.
+    pub(super) fn on_sent(&mut self, now: u64) {
+        self.sent = Some(now);
+    }
+
+    /// A round trip was measured. Only that ends the doubling, not progress (RFC 6298, 5.7): where
+    /// round trips have become longer than the wait, none could be measured otherwise, as what is
+    /// asked for twice is not.
+    #[inline]
+    pub(super) fn on_round_trip(&mut self) {
+        self.count = 0;
+    }
+}
+
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// When [`Requester::handle_timeout`] wants to be called, if ever.
     #[inline]
@@ -19,9 +89,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.state != State::Ready {
             return None;
         }
-        self.rnr_until
-            .or(self.ack_deadline)
-            .filter(|t| *t != u64::MAX)
+        let next = match (self.rnr_until, self.probe.at, self.ack_deadline) {
+            (Some(until), _, _) => Some(until),
+            (None, Some(probe), Some(deadline)) => Some(probe.min(deadline)),
+            (None, _, deadline) => deadline,
+        };
+        next.filter(|t| *t != u64::MAX)
     }
 
     /// Time has passed: ends a wait that is over, or counts a missing answer as
@@ -33,7 +106,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         match self.ack_deadline {
             Some(t) if now >= t => {}
-            _ => return,
+            Some(deadline) => {
+                self.expire_probe(now, deadline);
+                return;
+            }
+            None => return,
         }
         self.stats.timeouts = self.stats.timeouts.wrapping_add(1);
         if !self.retry.consume() {
@@ -61,9 +138,48 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// (Re)starts the acknowledge timer.
+    /// (Re)starts the acknowledge timer, and with it that of the probe.
     #[inline]
     pub(super) fn start_ack_timer(&mut self, now: u64) {
         self.ack_deadline = self.timeout_ns.map(|t| now.saturating_add(t));
+        self.start_probe_timer(now);
+    }
+
+    /// (Re)starts the timer of the probe, if it would expire before the acknowledge timer, and if
+    /// the oldest request may be repeated.
+    #[inline]
+    fn start_probe_timer(&mut self, now: u64) {
+        let has_response = self
+            .oldest_assigned()
+            .is_none_or(|wqe| wqe.wr.op.has_response());
+        self.probe.at = match (self.ack_deadline, self.rtt.probe_timeout(self.probe.count)) {
+            (Some(deadline), Some(wait)) if !has_response => {
+                Some(now.saturating_add(wait)).filter(|at| *at < deadline)
+            }
+            _ => None,
+        };
+    }
+
+    /// A probe may be due. No retry is counted: those belong to the acknowledge timer, whose
+    /// `deadline` is not moved.
+    fn expire_probe(&mut self, now: u64, deadline: u64) {
+        if self.probe.at.is_none_or(|at| now < at) || now >= deadline {
+            return;
+        }
+        self.probe.count = self.probe.count.saturating_add(1);
+        self.probe.due = Some(ProbePacket::Oldest);
+        self.start_probe_timer(now);
+    }
+
+    /// There was progress: no packet of a probe is due any more. What is missing is told by what
+    /// the responder says.
+    #[inline]
+    pub(super) fn on_progress_of_probe(&mut self, now: u64) {
+        self.probe.due = None;
+        if let Some(at) = self.probe.sent.take() {
+            if now.saturating_sub(at) < self.rtt.min() >> 1 {
+                self.stats.early_probes = self.stats.early_probes.wrapping_add(1);
+            }
+        }
     }
 }

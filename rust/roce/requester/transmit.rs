@@ -4,6 +4,7 @@
 
 use core::ops::DerefMut;
 
+use super::timeout::ProbePacket;
 use super::{
     Requester,
     RequesterEnv,
@@ -76,17 +77,88 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.state != State::Ready || self.local_slot.is_some() || !self.is_wait_over(now) {
             return None;
         }
+        while let Some(which) = self.probe.take_due() {
+            if let Some(transmit) = self.probe_packet(which, now) {
+                return Some(transmit);
+            }
+        }
         let slot = self.next_request(env)?;
-        let op = self.wqe(slot)?.wr.op;
-        let transmit = match op {
-            SendOp::Read => self.read_packet(slot),
-            _ if op.has_response() => self.atomic_packet(slot),
-            _ => self.data_packet(slot),
-        }?;
+        let was_at_end = self.next == self.max;
+        let transmit = self.packet(slot)?;
         if self.ack_deadline.is_none() {
             self.start_ack_timer(now);
         }
+        // Of what was sent since the last request for an answer, this packet asks for one.
+        if self.timed.is_none()
+            && was_at_end
+            && self.unasked_packets == 0
+            && self.config.service.is_reliable()
+        {
+            self.timed = Some((self.next.prev(), now));
+        }
         Some(transmit)
+    }
+
+    /// The next packet of the request in `slot`, the one at the transmit cursor.
+    #[inline]
+    fn packet(&mut self, slot: u32) -> Option<Transmit> {
+        let op = self.wqe(slot)?.wr.op;
+        match op {
+            SendOp::Read => self.read_packet(slot),
+            _ if op.has_response() => self.atomic_packet(slot),
+            _ => self.data_packet(slot),
+        }
+    }
+
+    /// A packet of a probe: one that was sent before, once more, with a request for an answer. The
+    /// cursor stays where it is.
+    fn probe_packet(&mut self, which: ProbePacket, now: u64) -> Option<Transmit> {
+        let oldest = *self.oldest_assigned()?;
+        // Nothing is in flight, or it is about to be sent again anyway.
+        if self.next == self.una
+            || oldest.packets == 0
+            || oldest.fault.is_some()
+            || oldest.wr.op.has_response()
+            || self.rnr_retry.is_refused()
+        {
+            return None;
+        }
+        let at = match which {
+            ProbePacket::Oldest => (self.una, 0, self.una.since(oldest.psn)),
+            ProbePacket::Newest => self.newest_data()?,
+        };
+        let cursor = (self.next, self.sent, self.sent_packets);
+        let unasked = (self.unasked_packets, self.unasked_messages);
+        let retransmitted = self.stats.retransmitted;
+        (self.next, self.sent, self.sent_packets) = at;
+        // It takes no room in the window, and asks for an answer.
+        let transmit = self.data_packet_with(self.slot_at(self.sent), 0);
+        (self.next, self.sent, self.sent_packets) = cursor;
+        (self.unasked_packets, self.unasked_messages) = unasked;
+        self.stats.retransmitted = retransmitted;
+        let transmit = transmit?;
+        // An answer could be one to either of two packets (Karn's rule).
+        self.timed = None;
+        self.stats.probes = self.stats.probes.wrapping_add(1);
+        self.probe.on_sent(now);
+        Some(transmit)
+    }
+
+    /// The cursor before the packet that was sent last, if there is one behind the oldest that was
+    /// not answered, and it is of a SEND or a WRITE.
+    fn newest_data(&self) -> Option<(Psn, u32, u32)> {
+        let psn = self.next.prev();
+        if psn == self.una {
+            return None;
+        }
+        let sent = match self.sent_packets {
+            0 => self.sent.checked_sub(1)?,
+            _ => self.sent,
+        };
+        let wqe = self.wqe(self.slot_at(sent))?;
+        let index = psn.since(wqe.psn);
+        let is_data = index < wqe.packets && !wqe.wr.op.has_response() && wqe.fault.is_none();
+        is_data.then_some((psn, sent, index))
     }
 
     /// The slot of the request at the transmit cursor, ready to send a packet.
@@ -269,7 +341,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.on_limited();
             return None;
         }
-        let room = room.saturating_sub(1);
+        self.data_packet_with(slot, room.saturating_sub(1))
+    }
+
+    /// A packet of a SEND or a WRITE that leaves `room` in the window.
+    #[inline]
+    fn data_packet_with(&mut self, slot: u32, room: u32) -> Option<Transmit> {
         let wqe = *self.queue.get(slot as usize)?;
         let (wr, mtu) = (&wqe.wr, self.config.mtu);
         let index = self.sent_packets;

@@ -49,6 +49,8 @@ use roce::wire::HeaderBuf;
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub op: SendOp,
+    /// Of every other message.
+    pub other: SendOp,
     /// Bytes of a message.
     pub length: u32,
     /// Messages under way at a time.
@@ -67,6 +69,7 @@ impl Load {
     pub const fn bulk(op: SendOp, count: usize) -> Self {
         Self {
             op,
+            other: op,
             length: 65536,
             depth: 64,
             count,
@@ -182,6 +185,8 @@ pub struct Connection {
     pub responder: Responder<Vec<Resource>>,
     pub send: SendEnd,
     pub recv: RecvEnd,
+    /// READs and atomics that were sent again.
+    pub repeated: u64,
     posted: usize,
 }
 
@@ -219,6 +224,7 @@ impl Connection {
             responder,
             send: SendEnd::default(),
             recv: RecvEnd::default(),
+            repeated: 0,
             posted: 0,
         }
     }
@@ -226,9 +232,17 @@ impl Connection {
     /// Posts as much as there is room for.
     pub fn post(&mut self) {
         while self.posted < self.load.count && self.requester.room() != 0 {
+            let op = match self.posted % 2 {
+                0 => self.load.op,
+                _ => self.load.other,
+            };
+            let length = match op {
+                SendOp::CmpSwap | SendOp::FetchAdd | SendOp::AtomicWrite => 8,
+                _ => self.load.length,
+            };
             let wr = SendWr {
-                op: self.load.op,
-                length: self.load.length,
+                op,
+                length,
                 rkey: Key::new(1),
                 ..SendWr::default()
             };

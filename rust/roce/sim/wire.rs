@@ -50,6 +50,8 @@ pub struct WireConfig {
     pub corrupt: u64,
     /// Nothing that is sent from the first time to the second arrives.
     pub pause: Option<(u64, u64)>,
+    /// The host behind it does nothing for the second time, whenever the first has passed.
+    pub stall: Option<(u64, u64)>,
 }
 
 /// Bytes of a full packet: 4096 and its headers.
@@ -71,6 +73,7 @@ impl WireConfig {
             duplicate: 0,
             corrupt: 0,
             pause: None,
+            stall: None,
         }
     }
 
@@ -171,6 +174,10 @@ impl Wire {
                 self.last_arrival = in_order;
                 in_order
             }
+        };
+        let arrives = match self.config.stall {
+            Some((every, length)) if arrives % every < length => arrives - arrives % every + length,
+            _ => arrives,
         };
         let duplicate = self.config.duplicate;
         match self.chance(duplicate) {

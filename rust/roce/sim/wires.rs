@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use roce::opcode::Family;
 use roce::wire::Packet;
 
 use super::flow::{
@@ -33,7 +34,12 @@ pub struct Outcome {
     pub ends: Vec<u64>,
     /// Packets sent again.
     pub retransmitted: u64,
+    /// READs and atomics among them, and in probes.
+    pub repeated: u64,
     pub timeouts: u64,
+    /// Probes, and of those, too early ones.
+    pub probes: u64,
+    pub early_probes: u64,
     /// It failed.
     pub failed: Option<roce::status::WcStatus>,
 }
@@ -122,7 +128,10 @@ fn outcome(flow: &Flow) -> Outcome {
                 goodput: rate(bytes, ends.last().copied().unwrap_or(0)),
                 ends,
                 retransmitted: c.requester.stats().retransmitted.into(),
+                repeated: c.repeated,
                 timeouts: c.requester.stats().timeouts.into(),
+                probes: c.requester.stats().probes.into(),
+                early_probes: c.requester.stats().early_probes.into(),
                 failed: c.send.failed,
             }
         }
@@ -265,6 +274,9 @@ impl Sim {
                     } else if let Some(t) = c.requester.poll_transmit(now, &mut c.send) {
                         let payload = t.payload.map_or(0, |p| p.len);
                         let bytes = packet(t.header.as_slice(), payload, t.pad);
+                        let family = Packet::parse(&bytes).expect("well formed").opcode.family();
+                        let is_data = matches!(family, Family::Send | Family::Write);
+                        c.repeated += u64::from(t.again && !is_data);
                         (1, Cargo::Roce(bytes))
                     } else if !is_read_free {
                         return;

@@ -48,9 +48,9 @@ const fn row(name: &'static str, wire: WireConfig, write: f64, read: f64) -> Row
     }
 }
 
-/// Wires that programs are tested on. The lowest numbers are those of disorder: the responder drops
-/// what comes out of order, and a packet that was overtaken counts as lost. With a loss of 10 %,
-/// the requester mostly waits for timeouts; with 20 ms of delay, the window is at its cap.
+/// Of the wires of issue 17 and some more. Where the numbers are low, a responder that drops what
+/// comes out of order is the reason: all that was in flight behind a gap is sent again, and a packet
+/// that was overtaken counts as lost.
 fn rows() -> Vec<Row> {
     let lossy = |loss| WireConfig { loss, ..WIRE };
     let disordered = |disorder| WireConfig { disorder, ..WIRE };
@@ -67,12 +67,12 @@ fn rows() -> Vec<Row> {
         row("20 us", WireConfig::new(MS / 50), 95.0, 95.0),
         row("1 ms", WIRE, 95.0, 95.0),
         row("5 ms", WireConfig::new(5 * MS), 95.0, 80.0),
-        row("20 ms", WireConfig::new(20 * MS), 40.0, 25.0),
+        row("20 ms", WireConfig::new(20 * MS), 90.0, 25.0),
         row("jitter 1 ms", WireConfig { jitter: MS, ..WIRE }, 95.0, 95.0),
-        row("queue of 64", WireConfig { queue: 64, ..WIRE }, 75.0, 75.0),
-        row("loss 0.1 %", lossy(Loss::Random(100)), 65.0, 40.0),
-        row("loss 1 %", lossy(Loss::Random(1000)), 75.0, 50.0),
-        row("loss 10 %", lossy(Loss::Random(10_000)), 25.0, 15.0),
+        row("queue of 64", WireConfig { queue: 64, ..WIRE }, 85.0, 80.0),
+        row("loss 0.1 %", lossy(Loss::Random(100)), 80.0, 45.0),
+        row("loss 1 %", lossy(Loss::Random(1000)), 80.0, 60.0),
+        row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 15.0),
         row("bursts", lossy(bursts), 60.0, 40.0),
         row("reorder 2 %", disordered(Disorder::Ahead(2000)), 10.0, 8.0),
         row(
@@ -97,8 +97,8 @@ fn rows() -> Vec<Row> {
                 corrupt: 1000,
                 ..WIRE
             },
-            75.0,
-            50.0,
+            80.0,
+            60.0,
         ),
     ]
 }
@@ -163,15 +163,74 @@ fn a_wire_that_only_takes_time_has_nothing_sent_again() {
                     ..Load::bulk(op, 300)
                 };
                 let outcome = alone(wire, load, us);
-                let again = outcome.retransmitted + outcome.timeouts;
+                let again = outcome.retransmitted + outcome.probes + outcome.timeouts;
                 assert_eq!((outcome.failed, again), (None, 0), "{us} us, {op:?}");
             }
         }
     }
 }
 
+/// Whatever takes long, and however long: as long as nothing is lost and nothing changes places, no
+/// READ and no atomic is sent twice, and nothing else but for probes. rxe ends the connection when
+/// it is sent a READ again whose memory was deregistered since.
 #[test]
-fn a_lost_small_message_costs_the_timeout() {
+fn what_is_only_late_is_not_sent_again_but_for_probes() {
+    use SendOp::*;
+    let stalls = |every, length| WireConfig {
+        stall: Some((every * MS, length * MS)),
+        ..WIRE
+    };
+    let late = [
+        WireConfig::new(MS / 50),
+        WireConfig {
+            jitter: 40 * MS,
+            ..WIRE
+        },
+        WireConfig {
+            rate: 2_000_000,
+            ..WIRE
+        },
+        stalls(20, 5),
+        stalls(50, 20),
+        stalls(300, 100),
+    ];
+    let mut probes = 0;
+    for there in late {
+        for back in late {
+            for (op, other) in [
+                (Write, Write),
+                (Send, Send),
+                (Read, Read),
+                (Send, Read),
+                (Write, FetchAdd),
+                (Read, FetchAdd),
+            ] {
+                for (length, depth) in [(65536, 20), (64, 1), (64, 64), (8192, 3)] {
+                    let load = Load {
+                        // 17 s
+                        timeout: 22,
+                        length,
+                        depth,
+                        other,
+                        ..Load::bulk(op, 200)
+                    };
+                    let run = run(there, back, &[Traffic::Roce(load)], 1);
+                    let flow = &run.flows[0];
+                    let what = format!("{length} {depth} {there:?} {back:?}: {op:?} {other:?}");
+                    assert_eq!((flow.failed, flow.timeouts), (None, 0), "{what}");
+                    assert_eq!((flow.repeated, flow.retransmitted), (0, 0), "{what}");
+                    assert_eq!((run.lost, run.dropped), (0, 0), "{what}");
+                    probes += flow.probes;
+                }
+            }
+        }
+    }
+    println!("{probes} probes");
+    assert_ne!(probes, 0);
+}
+
+#[test]
+fn a_lost_small_message_costs_a_few_round_trips() {
     let load = Load {
         length: 64,
         depth: 1,
@@ -187,12 +246,13 @@ fn a_lost_small_message_costs_the_timeout() {
     let at = |per_mille: usize| took[took.len() * per_mille / 1000] / 1000;
     println!("{} {} {} us", at(500), at(990), at(999));
     assert_eq!(at(500), 2000 + 1);
-    // 4.096 us times 2^14.
-    assert!((67_108..70_000).contains(&at(990)), "{} us", at(990));
+    assert!(at(990) < 5 * 2000, "{} us", at(990));
+    assert_eq!(outcome.timeouts, 0);
 }
 
 #[test]
 fn a_pause_is_survived_within_the_attributes_and_ends_the_connection_beyond() {
+    // The probes double their distance: the end of a pause is noticed after as long again.
     for (length, timeout) in [(100, 14), (400, 14), (1000, 18)] {
         let wire = WireConfig {
             pause: Some((100 * MS, (100 + length) * MS)),
@@ -222,7 +282,7 @@ fn a_pause_is_survived_within_the_attributes_and_ends_the_connection_beyond() {
 #[test]
 fn flows_share_a_bottleneck() {
     let load = Traffic::Roce(Load::bulk(SendOp::Write, 2 * MESSAGES));
-    for queue in [200, 1000] {
+    for queue in [64, 200, 1000] {
         let wire = WireConfig { queue, ..WIRE };
         let flows = run(wire, wire, &[load; 4], 1).flows;
         let rates: Vec<f64> = flows.iter().map(Outcome::megabytes).collect();
@@ -278,6 +338,7 @@ fn any_wire(rng: &mut Rng) -> WireConfig {
         duplicate: few(rng, 5000),
         corrupt: few(rng, 2000),
         pause: None,
+        stall: None,
     }
 }
 
@@ -287,7 +348,7 @@ fn any_wire_is_survived() {
         Some(seed) => seed..seed + 1,
         None => 1..1 + number("ROCE_SIM_RUNS").unwrap_or(60),
     };
-    let (mut sent, mut lost, mut again) = (0, 0, 0);
+    let (mut sent, mut lost, mut probes, mut early) = (0, 0, 0, 0);
     for seed in seeds {
         let mut rng = Rng::new(seed);
         let (there, back) = (any_wire(&mut rng), any_wire(&mut rng));
@@ -306,10 +367,11 @@ fn any_wire_is_survived() {
             let what = format!("{flows:?} {there:?} {back:?}: ROCE_SIM_SEED={seed}");
             assert_eq!(flow.failed, None, "{what}");
             assert_eq!(flow.ends.len(), 40, "{what}");
-            again += flow.retransmitted;
+            probes += flow.probes;
+            early += flow.early_probes;
         }
         sent += run.sent;
         lost += run.lost + run.dropped;
     }
-    println!("{sent} packets, {lost} lost, {again} sent again");
+    println!("{sent} packets, {lost} lost, {probes} probes, {early} of them early");
 }

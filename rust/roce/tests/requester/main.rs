@@ -7,6 +7,7 @@ mod sim;
 
 mod acks;
 mod local;
+mod probes;
 mod queue;
 mod responses;
 mod retries;

@@ -49,6 +49,10 @@ counters! {
     RnrRetryExceeded = c"retry_rnr_exceeded_err",
     /// Request packets sent again.
     Retransmit = c"retransmits",
+    /// Request packets sent again because an answer took long: probes for a lost tail.
+    TailProbe = c"tail_probes",
+    /// Probes whose answer was on its way.
+    EarlyProbe = c"early_tail_probes",
     /// Packets that were not sent: no memory, no route, or refused by the network.
     SendError = c"send_err",
     /// Packets with a wrong ICRC.

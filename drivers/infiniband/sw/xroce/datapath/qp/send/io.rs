@@ -231,6 +231,12 @@ impl SendIo {
             &mut seen.sequence_naks,
             stats.sequence_naks,
         );
+        device.count_since(Counter::TailProbe, &mut seen.probes, stats.probes);
+        device.count_since(
+            Counter::EarlyProbe,
+            &mut seen.early_probes,
+            stats.early_probes,
+        );
         device.count_since(Counter::RnrReceived, &mut seen.rnr_naks, stats.rnr_naks);
     }
 
