@@ -28,6 +28,7 @@
 //! The two methods can alternate at any message that begins with nothing in flight.
 
 mod config;
+mod early;
 mod flush;
 mod local;
 mod outstanding;
@@ -58,6 +59,7 @@ pub use wqe::{
 
 use core::ops::DerefMut;
 
+use self::early::Early;
 use self::outstanding::Outstanding;
 use self::timeout::Probe;
 use crate::psn::Psn;
@@ -145,6 +147,10 @@ pub struct RequesterStats {
     /// Packets sent again because an answer took long, before the timeout ([`crate::rtt`]): one
     /// or two at a time.
     pub probes: u32,
+    /// Packets of READ responses that came before an earlier one, and were placed.
+    pub early_kept: u32,
+    /// Those that came too long before it, and were dropped.
+    pub early_dropped: u32,
     /// Times that this answer came so soon that it must have been on its way.
     pub early_probes: u32,
 }
@@ -264,6 +270,7 @@ pub struct Requester<Q> {
     /// A number whose packet was sent once and asks for an answer, and when it was sent.
     timed: Option<(Psn, u64)>,
     probe: Probe,
+    early: Early,
     /// No packet before that time: the responder is not ready.
     rnr_until: Option<u64>,
     /// An implied NAK was already acted upon at this number.
@@ -305,6 +312,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             rtt: Rtt::default(),
             timed: None,
             probe: Probe::default(),
+            early: Early::default(),
             rnr_until: None,
             implied_nak_at: None,
             local_slot: None,
@@ -335,6 +343,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.ack_deadline = None;
         self.timed = None;
         self.probe = Probe::default();
+        self.early = Early::default();
         self.rnr_until = None;
         self.implied_nak_at = None;
         self.local_slot = None;
@@ -353,6 +362,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.rtt = Rtt::default();
         self.timed = None;
         self.probe = Probe::default();
+        self.early = Early::default();
         self.state = State::Ready;
         self.update(config);
     }

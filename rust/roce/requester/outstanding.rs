@@ -88,6 +88,27 @@ impl Outstanding {
         self.sent = 0;
     }
 
+    /// How many were sent (again) in this round.
+    #[inline]
+    pub(crate) fn sent(&self) -> u8 {
+        self.sent
+    }
+
+    /// So many were sent (again) in this round, after all: no more than there are.
+    #[inline]
+    pub(crate) fn resume(&mut self, sent: u8) {
+        self.sent = sent.min(self.len);
+    }
+
+    /// Where the oldest one ends.
+    #[inline]
+    pub(crate) fn first_end(&self) -> Option<Psn> {
+        if self.len == 0 {
+            return None;
+        }
+        self.ends.get(usize::from(self.head & Self::MASK)).copied()
+    }
+
     /// There are none.
     #[inline]
     pub(crate) fn clear(&mut self) {

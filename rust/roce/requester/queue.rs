@@ -138,6 +138,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             // An answer to an earlier round: no need to send that again.
             self.next = to;
         }
+        self.early.pass(self.una, to);
         self.una = to;
         if self.sent == 0 {
             if let Some(wqe) = self.oldest_assigned() {
@@ -155,6 +156,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
         self.probe.forget();
+        self.early.on_rewind(self.max);
         self.next = self.una;
         self.sent = 0;
         self.sent_packets = match self.oldest_assigned() {

@@ -24,7 +24,7 @@ use crate::wire::{
 
 /// Whether an acknowledgement reached as far as it said.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Reached {
+pub(super) enum Reached {
     /// Everything before it is done.
     Yes,
     /// A request before it still misses its response.
@@ -52,8 +52,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             Family::ReadResponse => self.on_read_response(psn, packet.payload, now, env),
             Family::Ack => match packet.aeth.map(|a| a.syndrome) {
                 Some(Syndrome::Ack(_)) => {
-                    if self.acknowledge(psn.next(), now, env) == Reached::ResponseMissing {
-                        self.on_implied_nak(now, env);
+                    let end = psn.next();
+                    if self.acknowledge(end, now, env) == Reached::ResponseMissing {
+                        self.on_response_missing(end, now, env);
                     }
                 }
                 Some(Syndrome::Rnr(timer)) => self.on_rnr(psn, timer, now, env),
@@ -81,9 +82,24 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.stats.ignored = self.stats.ignored.wrapping_add(1);
     }
 
+    /// Everything before `end` was executed.
+    fn acknowledge<E: RequesterEnv>(&mut self, end: Psn, now: u64, env: &mut E) -> Reached {
+        let una = self.una;
+        let reached = self.acknowledge_data(end, now, env);
+        if self.una != una {
+            self.take_early(now, env);
+        }
+        reached
+    }
+
     /// Everything before `end` was executed. Requests with a response are only
     /// done when that has come.
-    fn acknowledge<E: RequesterEnv>(&mut self, end: Psn, now: u64, env: &mut E) -> Reached {
+    pub(super) fn acknowledge_data<E: RequesterEnv>(
+        &mut self,
+        end: Psn,
+        now: u64,
+        env: &mut E,
+    ) -> Reached {
         let mut progress = 0u32;
         let mut reached = Reached::Yes;
         // Every turn but the last completes one work request.
@@ -155,17 +171,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// The responder is past a request whose response did not come: ask again.
-    fn on_implied_nak<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
-        if self.state != State::Ready || self.implied_nak_at == Some(self.una) {
-            return;
-        }
-        self.stats.implied_naks = self.stats.implied_naks.wrapping_add(1);
-        if self.go_back(now, env) {
-            self.implied_nak_at = Some(self.una);
-        }
-    }
-
     /// Counts a try and transmits again from the oldest unacknowledged number.
     fn go_back<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> bool {
         if !self.retry.consume() {
@@ -178,12 +183,26 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         true
     }
 
-    /// Acknowledges everything before `psn`. Whether `psn` is now the oldest
-    /// number that waits.
+    /// Acknowledges everything before `psn`, whose request was not executed. Whether `psn` is now
+    /// the oldest number that waits. If a response from before it is missing, that and everything
+    /// behind it is sent again: the responder may not refuse `psn` a second time.
     fn reach<E: RequesterEnv>(&mut self, psn: Psn, now: u64, env: &mut E) -> bool {
         if self.acknowledge(psn, now, env) == Reached::ResponseMissing {
-            self.on_implied_nak(now, env);
+            if self.state == State::Ready && self.implied_nak_at != Some(self.una) {
+                self.stats.implied_naks = self.stats.implied_naks.wrapping_add(1);
+                if self.go_back(now, env) {
+                    self.implied_nak_at = Some(self.una);
+                }
+            }
             return false;
+        }
+        self.state == State::Ready && self.una == psn
+    }
+
+    /// Acknowledges everything before `psn`, whose response came. Whether that is the next one.
+    fn is_next<E: RequesterEnv>(&mut self, psn: Psn, now: u64, env: &mut E) -> bool {
+        if self.acknowledge(psn, now, env) == Reached::ResponseMissing {
+            self.on_response_missing(psn.next(), now, env);
         }
         self.state == State::Ready && self.una == psn
     }
@@ -245,7 +264,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         now: u64,
         env: &mut E,
     ) {
-        if !self.reach(psn, now, env) {
+        if !self.is_next(psn, now, env) {
+            self.place_early(psn, payload, env);
             return;
         }
         let slot = self.head;
@@ -275,7 +295,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     }
 
     fn on_atomic_ack<E: RequesterEnv>(&mut self, psn: Psn, original: u64, now: u64, env: &mut E) {
-        if !self.reach(psn, now, env) {
+        if !self.is_next(psn, now, env) {
             return;
         }
         let slot = self.head;
@@ -309,6 +329,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if is_done {
             self.settle(env);
         }
+        self.take_early(now, env);
     }
 
     /// A response of another kind than the request: the peer is broken, unless

@@ -19,6 +19,8 @@ pub(super) enum ProbePacket {
     Oldest,
     /// The newest, behind it: a responder that lacks something between the two says so.
     Newest,
+    /// The oldest, alone, because its response is lost.
+    Missing,
 }
 
 /// Asking for an answer again before the acknowledge timeout: the tail loss probe of RFC 8985 for a
@@ -51,9 +53,14 @@ impl Probe {
         let due = self.due?;
         self.due = match due {
             ProbePacket::Oldest => Some(ProbePacket::Newest),
-            ProbePacket::Newest => None,
+            ProbePacket::Newest | ProbePacket::Missing => None,
         };
         Some(due)
+    }
+
+    /// The response to the oldest packet is lost.
+    pub(super) fn ask_for_missing(&mut self) {
+        self.due = Some(ProbePacket::Missing);
     }
 
     /// There is nothing to ask for.
@@ -94,6 +101,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             (None, Some(probe), Some(deadline)) => Some(probe.min(deadline)),
             (None, _, deadline) => deadline,
         };
+        let next = match (self.rnr_until, self.early.deadline(), next) {
+            (None, Some(early), Some(next)) => Some(early.min(next)),
+            (None, early @ Some(_), None) => early,
+            (_, _, next) => next,
+        };
         next.filter(|t| *t != u64::MAX)
     }
 
@@ -102,6 +114,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     pub fn handle_timeout<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
         if self.state != State::Ready || self.rnr_until.is_some() {
             self.is_wait_over(now);
+            return;
+        }
+        self.expire_missing(now, env);
+        if self.state != State::Ready {
             return;
         }
         match self.ack_deadline {

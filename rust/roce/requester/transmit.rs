@@ -118,30 +118,69 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.next == self.una
             || oldest.packets == 0
             || oldest.fault.is_some()
-            || oldest.wr.op.has_response()
             || self.rnr_retry.is_refused()
         {
             return None;
         }
+        let is_missing = which == ProbePacket::Missing;
+        if oldest.wr.op.has_response() != is_missing {
+            return None;
+        }
         let at = match which {
-            ProbePacket::Oldest => (self.una, 0, self.una.since(oldest.psn)),
+            ProbePacket::Oldest | ProbePacket::Missing => (self.una, 0, self.una.since(oldest.psn)),
             ProbePacket::Newest => self.newest_data()?,
         };
         let cursor = (self.next, self.sent, self.sent_packets);
         let unasked = (self.unasked_packets, self.unasked_messages);
+        let responses = self.rd_atomic.sent();
         let retransmitted = self.stats.retransmitted;
         (self.next, self.sent, self.sent_packets) = at;
-        // It takes no room in the window, and asks for an answer.
-        let transmit = self.data_packet_with(self.slot_at(self.sent), 0);
+        let slot = self.slot_at(self.sent);
+        let transmit = match oldest.wr.op {
+            SendOp::Read => self.missing_part(slot),
+            _ if is_missing => {
+                self.rd_atomic.rewind();
+                self.atomic_packet(slot)
+            }
+            // It takes no room in the window, and asks for an answer.
+            _ => self.data_packet_with(slot, 0),
+        };
         (self.next, self.sent, self.sent_packets) = cursor;
         (self.unasked_packets, self.unasked_messages) = unasked;
-        self.stats.retransmitted = retransmitted;
+        self.rd_atomic.resume(responses);
         let transmit = transmit?;
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
-        self.stats.probes = self.stats.probes.wrapping_add(1);
-        self.probe.on_sent(now);
+        if !is_missing {
+            self.stats.retransmitted = retransmitted;
+            self.stats.probes = self.stats.probes.wrapping_add(1);
+            self.probe.on_sent(now);
+        }
         Some(transmit)
+    }
+
+    /// A READ request for the packets at the cursor that are missing before one that came.
+    fn missing_part(&mut self, slot: u32) -> Option<Transmit> {
+        let wqe = *self.queue.get(slot as usize)?;
+        let (mtu, index) = (self.config.mtu, self.sent_packets);
+        let rest = wqe.packets.saturating_sub(index);
+        let end = self.rd_atomic.first_end()?;
+        let count = self.missing(end.since(self.next).min(rest));
+        let offset = mtu.offset(index);
+        let header = self.rdma_request(Operation::ReadRequest, &wqe, |wr| Reth {
+            va: wr.remote_addr.wrapping_add(u64::from(offset)),
+            rkey: wr.rkey,
+            len: wr.length.saturating_sub(offset).min(mtu.offset(count)),
+        });
+        self.early.asked = Some(self.next.add(count));
+        self.stats.retransmitted = self.stats.retransmitted.wrapping_add(1);
+        Some(Transmit {
+            header,
+            payload: None,
+            pad: 0,
+            more: false,
+            again: true,
+        })
     }
 
     /// The cursor before the packet that was sent last, if there is one behind the oldest that was

@@ -6,6 +6,7 @@
 mod sim;
 
 mod acks;
+mod early;
 mod local;
 mod probes;
 mod queue;

@@ -28,16 +28,17 @@ fn ack_behind_a_read_asks_for_the_missing_part_once() {
     h.numbers();
     h.answer(Raw::new(0x0d, 0).data(256).aeth(0x1f));
     h.ack(4);
+    // What is behind it was executed.
     let sent: Vec<_> = h.sent().iter().map(|s| (s.0, s.1)).collect();
-    assert_eq!(sent, [(0x0c, 1), (0x04, 4)]);
+    assert_eq!(sent, [(0x0c, 1)]);
     h.ack(4);
     h.answer(Raw::new(0x0e, 2).data(256));
     assert_eq!(h.numbers(), []);
     for (op, at) in [(0x0d, 1), (0x0e, 2), (0x0f, 3)] {
         h.answer(Raw::new(op, at).data(256).aeth(0x1f));
     }
-    h.ack(4);
     assert_eq!(h.statuses(), [Success, Success]);
+    h.ack(4);
     assert_eq!(h.requester.stats().implied_naks, 1);
 }
 

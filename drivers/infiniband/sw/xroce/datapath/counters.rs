@@ -53,6 +53,10 @@ counters! {
     TailProbe = c"tail_probes",
     /// Probes whose answer was on its way.
     EarlyProbe = c"early_tail_probes",
+    /// Packets of READ responses that came before an earlier one and were placed.
+    EarlyResponse = c"early_responses",
+    /// Those that came too long before it.
+    EarlyDropped = c"early_responses_dropped",
     /// Packets that were not sent: no memory, no route, or refused by the network.
     SendError = c"send_err",
     /// Packets with a wrong ICRC.

@@ -237,6 +237,16 @@ impl SendIo {
             &mut seen.early_probes,
             stats.early_probes,
         );
+        device.count_since(
+            Counter::EarlyResponse,
+            &mut seen.early_kept,
+            stats.early_kept,
+        );
+        device.count_since(
+            Counter::EarlyDropped,
+            &mut seen.early_dropped,
+            stats.early_dropped,
+        );
         device.count_since(Counter::RnrReceived, &mut seen.rnr_naks, stats.rnr_naks);
     }
 

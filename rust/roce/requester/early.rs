@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Responses that came before an earlier one: a network that disorders packets, or one that lost
+//! the earlier one.
+
+use core::ops::DerefMut;
+
+use super::{
+    Requester,
+    RequesterEnv,
+    SendOp,
+    State,
+    Wqe, //
+};
+use crate::psn::Psn;
+use crate::status::WcStatus;
+
+/// Only so many numbers behind the missing one are kept; a multiple of 64.
+const KEPT: u32 = 1024;
+
+/// How many work requests behind the oldest one are searched for the one that a response is of.
+const SEARCHED: u32 = 64;
+
+/// Which packets of READ responses were placed before it was their turn, and what the responder
+/// said it has done while a response from before that was missing. The packets themselves are in
+/// the memory of the work request, so this takes the same few bytes whatever the peer sends.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Early {
+    /// By number modulo [`KEPT`]; of numbers that wait for an answer.
+    placed: [u64; (KEPT / 64) as usize],
+    /// How many bits of it are set.
+    count: u32,
+    /// Everything before this was executed.
+    executed: Option<Psn>,
+    /// When what is missing counts as lost.
+    deadline: Option<u64>,
+    /// What is missing before this will be late from that time on.
+    suspect: Option<(Psn, u64)>,
+    /// What is missing before this has been late for long enough: it is lost.
+    lost: Option<Psn>,
+    /// What is missing before this was asked for again.
+    pub(super) asked: Option<Psn>,
+    /// How often the oldest was.
+    times: u8,
+}
+
+impl Early {
+    /// Word and bit of a number.
+    #[inline]
+    fn bit(psn: Psn) -> (usize, u64) {
+        let at = psn.get() % KEPT;
+        ((at / 64) as usize, 1 << (at % 64))
+    }
+
+    /// Notes that the packet with this number, less than [`KEPT`] behind the oldest that waits, is
+    /// in its place. False if it was before.
+    fn set(&mut self, psn: Psn) -> bool {
+        let (word, bit) = Self::bit(psn);
+        let Some(word) = self.placed.get_mut(word) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        self.count = self.count.wrapping_add(u32::from(is_new));
+        is_new
+    }
+
+    /// Whether the packet is in its place.
+    fn is_set(&self, psn: Psn) -> bool {
+        let (word, bit) = Self::bit(psn);
+        self.placed.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Forgets that the packet is in its place. Whether it was.
+    fn take(&mut self, psn: Psn) -> bool {
+        let (word, bit) = Self::bit(psn);
+        let Some(word) = self.placed.get_mut(word) else {
+            return false;
+        };
+        let was = *word & bit != 0;
+        *word &= !bit;
+        self.count = self.count.wrapping_sub(u32::from(was));
+        was
+    }
+
+    /// The oldest number that waits goes from `from` to `to`: forgets those between.
+    #[inline]
+    pub(super) fn pass(&mut self, from: Psn, to: Psn) {
+        if self.count == 0 {
+            return;
+        }
+        for i in 0..to.since(from).min(KEPT) {
+            self.take(from.add(i));
+        }
+    }
+
+    /// When what is missing counts as lost, if anything is.
+    #[inline]
+    pub(super) const fn deadline(&self) -> Option<u64> {
+        self.deadline
+    }
+
+    /// Everything before `end` is sent again.
+    #[inline]
+    pub(super) fn on_rewind(&mut self, end: Psn) {
+        self.deadline = None;
+        self.suspect = None;
+        self.lost = None;
+        self.asked = self.executed.and(Some(end));
+        self.times = 0;
+    }
+}
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// How long a response may be overtaken by others before it counts as lost, nanoseconds: a
+    /// round trip, more than which no packet gains on another where a network has several ways to
+    /// the same host.
+    fn disorder_wait(&self) -> u64 {
+        self.rtt.smoothed()
+    }
+
+    /// The responder has executed everything before `end`, and a response from before that did not
+    /// come. It may be on its way.
+    pub(super) fn on_response_missing<E: RequesterEnv>(&mut self, end: Psn, now: u64, env: &mut E) {
+        if self.state != State::Ready {
+            return;
+        }
+        let distance = |to: Psn| to.since(self.una);
+        if self
+            .early
+            .executed
+            .is_none_or(|e| distance(end) > distance(e))
+        {
+            self.early.executed = Some(end);
+        }
+        if self.early.deadline.is_none() && self.implied_nak_at != Some(self.una) {
+            self.wait_for_missing(now, env);
+        }
+    }
+
+    /// Whether `end` is one of the numbers that are in flight, and not the oldest.
+    fn is_ahead(&self, end: Option<Psn>) -> bool {
+        end.is_some_and(|end| end != self.una && end.since(self.una) <= self.max.since(self.una))
+    }
+
+    /// The oldest response is missing, but later ones came. Asks for it again if it is late, or
+    /// else says when it will be.
+    fn wait_for_missing<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        if self.is_ahead(self.early.asked) {
+            self.await_asked(now);
+            return;
+        }
+        let suspect = match self.early.suspect {
+            Some((end, at)) if now >= at => {
+                self.early.lost = Some(end);
+                None
+            }
+            suspect => suspect.filter(|s| self.is_ahead(Some(s.0))),
+        };
+        self.early.suspect = suspect;
+        if self.is_ahead(self.early.lost) {
+            self.on_implied_nak(now, env);
+            return;
+        }
+        if self.early.suspect.is_none() {
+            self.suspect(now);
+        }
+        match self.early.suspect {
+            Some((_, at)) if at != now => self.early.deadline = Some(at),
+            _ => self.on_implied_nak(now, env),
+        }
+    }
+
+    /// What is missing of what the responder has executed by now is late after a while.
+    fn suspect(&mut self, now: u64) {
+        let at = now.saturating_add(self.disorder_wait());
+        self.early.suspect = self.early.executed.map(|end| (end, at));
+    }
+
+    /// What was asked for again may be lost again. There is no doubt that it was lost before, so
+    /// nothing is repeated that only takes long; but the distance doubles, as that of probes.
+    fn await_asked(&mut self, now: u64) {
+        let wait = self.rtt.probe_timeout(self.early.times);
+        self.early.deadline = wait.map(|wait| now.saturating_add(wait));
+    }
+
+    /// The deadline of what is missing may have come.
+    pub(super) fn expire_missing<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        if self.early.deadline.is_none_or(|t| now < t) {
+            return;
+        }
+        self.early.deadline = None;
+        if self.early.executed.is_none() {
+            return;
+        }
+        if self.implied_nak_at == Some(self.una) {
+            self.early.times = self.early.times.saturating_add(1);
+            self.probe.ask_for_missing();
+            self.await_asked(now);
+            return;
+        }
+        if let Some((end, _)) = self.early.suspect {
+            self.early.lost = Some(end);
+        }
+        // Until what is asked for now has come, the rest will be late as well.
+        self.suspect(now);
+        self.on_implied_nak(now, env);
+    }
+
+    /// The responder is past a request whose response did not come: asks for what is missing of
+    /// that again, and for nothing behind it.
+    pub(super) fn on_implied_nak<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        if self.state != State::Ready || self.implied_nak_at == Some(self.una) {
+            return;
+        }
+        self.stats.implied_naks = self.stats.implied_naks.wrapping_add(1);
+        if !self.retry.consume() {
+            self.fail_oldest(WcStatus::RetryExcErr, env);
+            return;
+        }
+        self.window.on_loss(self.una, self.max);
+        self.probe.ask_for_missing();
+        self.start_ack_timer(now);
+        self.implied_nak_at = Some(self.una);
+        self.early.times = 0;
+        self.await_asked(now);
+    }
+
+    /// How many packets are missing, of so many from the oldest on.
+    pub(super) fn missing(&self, most: u32) -> u32 {
+        let placed = |i: &u32| self.early.is_set(self.una.add(*i));
+        (1..most.min(KEPT)).find(placed).unwrap_or(most)
+    }
+
+    /// Places a packet of a READ response whose turn it is not. One that does not fit is left
+    /// alone: it is asked for again, and judged when it is its turn.
+    pub(super) fn place_early<E: RequesterEnv>(&mut self, psn: Psn, payload: &[u8], env: &mut E) {
+        let distance = psn.since(self.una);
+        if self.state != State::Ready || distance >= self.max.since(self.una) {
+            return;
+        }
+        if distance == 0 || distance >= KEPT {
+            self.stats.early_dropped = self.stats.early_dropped.wrapping_add(1);
+            return;
+        }
+        let mut found = None;
+        for rel in 0..self.assigned.min(SEARCHED) {
+            let slot = self.slot_at(rel);
+            let Some(wqe) = self.wqe(slot) else {
+                break;
+            };
+            if psn.is_within(wqe.psn, wqe.packets) {
+                found = Some((slot, *wqe));
+                break;
+            }
+        }
+        let Some((slot, wqe)) = found else {
+            self.stats.early_dropped = self.stats.early_dropped.wrapping_add(1);
+            return;
+        };
+        let (index, mtu) = (psn.since(wqe.psn), self.config.mtu);
+        if wqe.wr.op != SendOp::Read
+            || wqe.fault.is_some()
+            || payload.len() != mtu.payload(wqe.wr.length, index) as usize
+        {
+            return;
+        }
+        // The memory is the user's to lend until the work request ends.
+        if !payload.is_empty() && env.scatter(slot, mtu.offset(index), payload).is_err() {
+            return;
+        }
+        if self.early.set(psn) {
+            self.stats.early_kept = self.stats.early_kept.wrapping_add(1);
+        }
+    }
+
+    /// There was progress: takes what is there already behind it.
+    #[inline]
+    pub(super) fn take_early<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        if self.early.executed.is_some() {
+            self.resume_early(now, env);
+        }
+    }
+
+    fn resume_early<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        // Every turn but the last makes progress.
+        while self.state == State::Ready {
+            let una = self.una;
+            self.take_placed(now, env);
+            let Some(end) = self.early.executed else {
+                break;
+            };
+            let rest = end.since(self.una);
+            if rest == 0 || rest > self.max.since(self.una) {
+                self.early.executed = None;
+                break;
+            }
+            self.acknowledge_data(end, now, env);
+            if self.una == una {
+                break;
+            }
+        }
+        self.early.deadline = None;
+        if self.early.executed.is_some() && self.state == State::Ready {
+            self.wait_for_missing(now, env);
+        }
+    }
+
+    /// Goes on over what was placed of the oldest work request.
+    fn take_placed<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
+        let Some(wqe) = self.oldest_assigned() else {
+            return;
+        };
+        let (first, packets) = (wqe.psn, wqe.packets);
+        let mut count = 0u32;
+        while self.una.is_within(first, packets) && self.early.take(self.una) {
+            let to = self.una.next();
+            if to.since(first) >= packets {
+                self.pop(WcStatus::Success, env);
+            }
+            self.advance_una(to);
+            count = count.wrapping_add(1);
+        }
+        if count != 0 {
+            self.on_progress(count, now);
+            self.settle(env);
+        }
+    }
+}
