@@ -12,6 +12,9 @@
 //! - Call [`Responder::poll_response`] until it returns `None`, or for as long as the budget lasts.
 //!   It returns READ data, and responses that have to wait for this data. When the memory cannot be
 //!   read, call [`Responder::response_fault`] and drop the packet.
+//! - Or call [`Responder::take_request`] for each packet, keep those that came too early, tell
+//!   [`Responder::on_early`], and hand them in again when [`Responder::take_kept`] names them; then
+//!   call [`Responder::handle_timeout`] when [`Responder::next_deadline`] has come.
 //! - Call [`Responder::abort`] when the QP goes to the error state for another reason.
 //!
 //! The *current receive* is a work request that the caller takes off a receive queue when the
@@ -26,6 +29,7 @@
 mod atomic;
 mod config;
 mod duplicate;
+mod early;
 mod env;
 mod local;
 mod nak;
@@ -39,6 +43,11 @@ pub use config::{
     Access,
     ResponderConfig,
     Service, //
+};
+pub use early::{
+    KEPT,
+    MAX_KEPT_NS,
+    MAX_WAIT_NS, //
 };
 pub use env::{
     AccessKind,
@@ -67,6 +76,7 @@ pub use resource::Resource;
 use core::ops::DerefMut;
 
 use self::duplicate::Repeated;
+use self::early::Early;
 use self::nak::{
     Gap,
     Refused, //
@@ -95,6 +105,12 @@ pub struct ResponderStats {
     pub ignored: u32,
     /// ACKs put off because READ data goes first.
     pub acks_deferred: u32,
+    /// Of those that came too early: kept until it was their turn.
+    pub early_kept: u32,
+    /// Of those that came too early: dropped.
+    pub early_dropped: u32,
+    /// Gaps that were reported and closed by themselves.
+    pub wrong_naks: u32,
 }
 
 /// The life of a responder.
@@ -239,6 +255,8 @@ pub struct Responder<R> {
     receive: Receive,
     /// Whether the gap before the expected number was reported.
     gap: Gap,
+    /// What came too early.
+    early: Early,
     /// An ACK for everything before this number is due. What comes before it is
     /// never a READ or an atomic: those have answers of their own, and no
     /// requester may take an ACK for one (rxe does: `check_ack` in
@@ -279,6 +297,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             message: Message::None,
             receive: Receive::None,
             gap: Gap::None,
+            early: Early::default(),
             ack_owed: None,
             ack_released: false,
             repeated: None,
@@ -303,6 +322,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.message = Message::None;
         self.receive = Receive::None;
         self.gap = Gap::None;
+        self.early = Early::default();
         self.ack_owed = None;
         self.ack_released = false;
         self.repeated = None;
@@ -388,6 +408,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.state = State::Closing;
         self.message = Message::None;
         self.is_local_open = false;
+        self.early.drop_all();
         self.ack_owed = None;
         self.nak_owed = None;
         self.clear_resources();
@@ -508,6 +529,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     fn advance(&mut self, count: u32) {
         self.expire_resources(count);
         self.expire_ack(count);
+        self.early.pass(self.epsn, count);
         self.epsn = self.epsn.add(count);
         self.gap = Gap::None;
         self.nak_owed = None;

@@ -168,6 +168,21 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.unasked_messages = 0;
     }
 
+    /// After going back: leaves the oldest packet of a SEND or a WRITE out.
+    pub(super) fn pass_oldest(&mut self) {
+        let Some(wqe) = self.oldest_assigned() else {
+            return;
+        };
+        if wqe.packets == 0 || wqe.wr.op.has_response() {
+            return;
+        }
+        let index = self.sent_packets.wrapping_add(1);
+        let is_last = index >= wqe.packets;
+        self.next = self.next.next();
+        self.sent = u32::from(is_last);
+        self.sent_packets = if is_last { 0 } else { index };
+    }
+
     /// Goes back when nothing else can be sent and the last packets did not
     /// ask for an ACK; sent again, the last one will.
     pub(super) fn probe(&mut self) {

@@ -219,8 +219,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 if self.rnr_until.is_some() || self.next == self.una || self.rnr_retry.is_refused()
                 {
                     self.ignore();
-                } else {
-                    self.go_back(now, env);
+                    return;
+                }
+                // The responder had not seen a probe that is on its way: no second copy.
+                let is_on_its_way = self.probe.is_on_its_way(now, self.rtt.min());
+                if self.go_back(now, env) && is_on_its_way {
+                    self.pass_oldest();
                 }
                 return;
             }

@@ -80,6 +80,13 @@ impl Probe {
         self.sent = Some(now);
     }
 
+    /// Whether an answer to its packets cannot have come yet, if a round trip takes at least
+    /// `round_trip`.
+    pub(super) fn is_on_its_way(&self, now: u64, round_trip: u64) -> bool {
+        self.sent
+            .is_some_and(|at| now.saturating_sub(at) < round_trip)
+    }
+
     /// A round trip was measured. Only that ends the doubling, not progress (RFC 6298, 5.7): where
     /// round trips have become longer than the wait, none could be measured otherwise, as what is
     /// asked for twice is not.

@@ -33,6 +33,8 @@ use crate::wire::{
 pub(super) enum Gap {
     /// Nothing; there is none as far as we know.
     None,
+    /// Nothing; until then it may be closed by a packet that is only late.
+    Waiting(u64),
     /// It was reported: once is enough.
     Reported,
     /// The expected request was told to come back at that time; what was sent
@@ -229,7 +231,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// Sends a NAK for the expected sequence number, now or behind READ data.
-    fn send_nak<E: ResponderEnv>(&mut self, syndrome: Syndrome, env: &mut E) {
+    pub(super) fn send_nak<E: ResponderEnv>(&mut self, syndrome: Syndrome, env: &mut E) {
         // It acknowledges everything before.
         self.ack_owed = None;
         if self.pending == 0 {
@@ -238,18 +240,6 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         } else {
             self.nak_owed = Some(syndrome);
         }
-    }
-
-    /// A packet came too early: reports the gap, once.
-    pub(super) fn on_gap<E: ResponderEnv>(&mut self, now: u64, env: &mut E) {
-        self.stats.out_of_sequence = self.stats.out_of_sequence.wrapping_add(1);
-        match self.gap {
-            Gap::Reported => return,
-            Gap::NotReady(until) if now < until => return,
-            _ => {}
-        }
-        self.gap = Gap::Reported;
-        self.send_nak(Syndrome::Nak(NakCode::PsnSequence), env);
     }
 
     /// The expected request is not executed: says so on the wire.
@@ -275,6 +265,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         };
         self.stats.refused = self.stats.refused.wrapping_add(1);
         self.state = State::Closing;
+        self.early.drop_all();
         self.message = super::Message::None;
         self.is_local_open = false;
         // A wrong SRQ number is an event even if the message had a receive, and so is a

@@ -24,9 +24,26 @@ use crate::wire::Packet;
 const STALE: u32 = 4096;
 
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
-    /// Takes a packet from the requester; anything else is ignored.
+    /// Takes a packet from the requester; anything else is ignored. One that comes too early is
+    /// dropped.
     #[inline]
     pub fn handle_request<E: ResponderEnv>(&mut self, packet: &Packet<'_>, now: u64, env: &mut E) {
+        if self.take_request(packet, now, env) {
+            self.on_early(packet.bth.psn, false, now, env);
+        }
+    }
+
+    /// Takes a packet from the requester; anything else is ignored. True when it came too early:
+    /// then the caller keeps it if it [should](Responder::should_keep) and can, and says in
+    /// [`Responder::on_early`] whether it does.
+    #[inline]
+    #[must_use]
+    pub fn take_request<E: ResponderEnv>(
+        &mut self,
+        packet: &Packet<'_>,
+        now: u64,
+        env: &mut E,
+    ) -> bool {
         let service = self.config.service;
         if self.state != State::Ready
             || self.is_local_open
@@ -35,7 +52,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             || !pkey_matches(packet.bth.pkey, self.config.pkey)
         {
             self.stats.ignored = self.stats.ignored.wrapping_add(1);
-            return;
+            return false;
         }
         let is_fresh = core::mem::replace(&mut self.is_fresh, false);
         if is_fresh {
@@ -47,11 +64,14 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 self.epsn = packet.bth.psn;
             }
             self.handle_unreliable(packet, env);
-            return;
+            return false;
         }
-        match packet.bth.psn.distance(self.epsn) {
+        let psn = packet.bth.psn;
+        let gap = self.gap;
+        match psn.distance(self.epsn) {
             0 => match self.execute(packet, env) {
                 Ok(()) => {
+                    self.on_filled(gap, psn, now);
                     let family = packet.opcode.family();
                     if packet.bth.ack_req && matches!(family, Family::Send | Family::Write) {
                         self.owe_ack(self.epsn);
@@ -60,9 +80,13 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 }
                 Err(refused) => self.refuse(refused, now, env),
             },
-            d if d > 0 => self.on_gap(now, env),
-            _ => self.handle_duplicate(packet, now, env),
+            d if d > 0 => return true,
+            _ => {
+                self.on_copy(psn);
+                self.handle_duplicate(packet, now, env);
+            }
         }
+        false
     }
 
     /// UC: nobody is told, nothing comes again; what is left of a broken

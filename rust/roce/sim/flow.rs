@@ -5,7 +5,8 @@
 
 use std::collections::{
     BTreeMap,
-    BTreeSet, //
+    BTreeSet,
+    HashMap, //
 };
 
 use roce::key::Key;
@@ -43,7 +44,10 @@ use roce::status::{
     Fault,
     WcStatus, //
 };
-use roce::wire::HeaderBuf;
+use roce::wire::{
+    HeaderBuf,
+    Packet, //
+};
 
 /// What is sent, and how.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +66,8 @@ pub struct Load {
     pub retry_cnt: u8,
     /// Bytes; as the device of the module sets it.
     pub max_window: u32,
+    /// The peer keeps so many requests that come early; 0: it is one that goes back.
+    pub kept: usize,
 }
 
 impl Load {
@@ -76,6 +82,7 @@ impl Load {
             timeout: 14,
             retry_cnt: 7,
             max_window: 384 * 4096,
+            kept: 512,
         }
     }
 }
@@ -185,6 +192,8 @@ pub struct Connection {
     pub responder: Responder<Vec<Resource>>,
     pub send: SendEnd,
     pub recv: RecvEnd,
+    /// Requests that came early.
+    kept: HashMap<Psn, Vec<u8>>,
     /// READs and atomics that were sent again.
     pub repeated: u64,
     posted: usize,
@@ -224,6 +233,7 @@ impl Connection {
             responder,
             send: SendEnd::default(),
             recv: RecvEnd::default(),
+            kept: HashMap::new(),
             repeated: 0,
             posted: 0,
         }
@@ -249,6 +259,30 @@ impl Connection {
             self.requester.push(wr).expect("there is room");
             self.posted += 1;
         }
+    }
+
+    /// A request arrives.
+    pub fn request(&mut self, bytes: Vec<u8>, now: u64) {
+        let mut next = Some(bytes);
+        while let Some(bytes) = next.take() {
+            let packet = Packet::parse(&bytes).expect("not damaged");
+            let psn = packet.bth.psn;
+            if self.responder.take_request(&packet, now, &mut self.recv) {
+                let is_kept = self.responder.should_keep(psn) && self.kept.len() < self.load.kept;
+                self.responder.on_early(psn, is_kept, now, &mut self.recv);
+                if is_kept {
+                    self.kept.insert(psn, bytes);
+                }
+            }
+            next = self
+                .responder
+                .take_kept()
+                .map(|psn| self.kept.remove(&psn).expect("it is kept"));
+        }
+        if !self.responder.has_kept() {
+            self.kept.clear();
+        }
+        self.responder.end_of_run(&mut self.recv);
     }
 
     pub fn is_done(&self) -> bool {

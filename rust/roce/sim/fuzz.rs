@@ -7,6 +7,8 @@
 
 mod env;
 
+use std::collections::HashSet;
+
 use roce::key::Key;
 use roce::mtu::Mtu;
 use roce::number::{
@@ -98,6 +100,8 @@ impl Input<'_> {
 struct Target<'a> {
     requester: Requester<Vec<Wqe>>,
     responder: Responder<Vec<Resource>>,
+    /// Requests that came early.
+    kept: HashSet<Psn>,
     env: Env<'a>,
     now: u64,
     next_id: u64,
@@ -166,6 +170,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
     let mut target = Target {
         requester: Requester::new(vec![Wqe::default(); depth]),
         responder: Responder::new(vec![Resource::default(); resources]),
+        kept: HashSet::new(),
         env: Env {
             refusals: if input.u8() & 1 == 0 { &[] } else { rest },
             next_refusal: 0,
@@ -215,12 +220,18 @@ impl Target<'_> {
                     .now
                     .wrapping_add(u64::from(input.number()) << (input.u8() % 33));
                 self.requester.handle_timeout(self.now, &mut self.env);
+                self.responder.handle_timeout(self.now, &mut self.env);
             }
             24 => {
-                if let Some(t) = self.requester.next_deadline() {
+                let deadline = match input.u8() & 1 {
+                    0 => self.requester.next_deadline(),
+                    _ => self.responder.next_deadline(),
+                };
+                if let Some(t) = deadline {
                     self.now = self.now.max(t);
                 }
                 self.requester.handle_timeout(self.now, &mut self.env);
+                self.responder.handle_timeout(self.now, &mut self.env);
             }
             25 => self.local(input),
             26 => {
@@ -279,6 +290,7 @@ impl Target<'_> {
         assert!(self.env.send_fatal <= 1 && self.env.recv_fatal <= 1);
         assert_eq!(self.requester.outstanding(), self.env.queue.len());
         assert_eq!(self.responder.has_receive(), self.env.current.is_some());
+        self.drop_kept();
         self.env.checked.truncate(4096);
         for psn in self.env.acks.drain(..) {
             let behind = self.responder.rq_psn().since(psn);
@@ -426,7 +438,30 @@ impl Target<'_> {
     fn deliver(&mut self, p: &Packet<'_>) {
         // Both, as a confused demultiplexer would.
         self.requester.handle_response(p, self.now, &mut self.env);
-        self.responder.handle_request(p, self.now, &mut self.env);
+        let psn = p.bth.psn;
+        if self.responder.take_request(p, self.now, &mut self.env) {
+            // There is not always room. What is kept has only its number.
+            let is_kept =
+                self.responder.should_keep(psn) && self.kept.len() < 600 && self.now & 7 != 0;
+            self.responder
+                .on_early(psn, is_kept, self.now, &mut self.env);
+            if is_kept {
+                assert!(self.kept.insert(psn), "{psn:?} is kept twice");
+            }
+        }
+        while let Some(psn) = self.responder.take_kept() {
+            assert!(self.kept.remove(&psn), "{psn:?} is not kept");
+        }
+    }
+
+    /// What the responder has forgotten, or left behind.
+    fn drop_kept(&mut self) {
+        let next = self.responder.rq_psn();
+        self.kept
+            .retain(|psn| psn.since(next) < roce::responder::KEPT);
+        if !self.responder.has_kept() {
+            self.kept.clear();
+        }
     }
 
     fn local(&mut self, input: &mut Input<'_>) {

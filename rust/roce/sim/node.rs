@@ -2,10 +2,14 @@
 
 //! A node: requester, responder, buffers, memory, queues.
 
-use std::collections::VecDeque;
+use std::collections::{
+    HashMap,
+    VecDeque, //
+};
 
 use roce::key::Key;
 use roce::number::Srqn;
+use roce::psn::Psn;
 use roce::requester::{
     Requester,
     RequesterEnv,
@@ -330,6 +334,8 @@ pub struct Node {
     pub responder: Responder<Vec<Resource>>,
     pub send: SendSide,
     pub recv: RecvSide,
+    /// Requests that came early.
+    pub kept: HashMap<Psn, Vec<u8>>,
     /// When the application posts receives next, and how many in all.
     pub next_post: u64,
     pub to_post: u64,
@@ -348,6 +354,7 @@ impl Node {
                 ..SendSide::default()
             },
             recv: RecvSide::new(srqs),
+            kept: HashMap::new(),
             next_post: 0,
             to_post: 0,
         }

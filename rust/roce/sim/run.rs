@@ -246,6 +246,7 @@ impl Sim {
                 {
                     node.requester.handle_timeout(self.now, &mut node.send);
                 }
+                node.responder.handle_timeout(self.now, &mut node.recv);
                 // Marks may come at any time, and only cost time.
                 if self.rng.below(64) == 0 {
                     node.requester.on_congestion();
@@ -360,6 +361,9 @@ impl Sim {
             if let Some(t) = n.requester.next_deadline() {
                 next = next.min(t);
             }
+            if let Some(t) = n.responder.next_deadline() {
+                next = next.min(t);
+            }
             if n.to_post != 0 {
                 next = next.min(n.next_post);
             }
@@ -450,6 +454,35 @@ impl Sim {
         }
     }
 
+    /// A request arrives. One that is early is kept, if there is room: there may be none.
+    fn request(&mut self, to: usize, bytes: Vec<u8>) {
+        let room = self.rng.pick(&[0, 5, 1000, 1000]);
+        let Node {
+            responder,
+            recv,
+            kept,
+            ..
+        } = &mut self.nodes[to];
+        let mut next = Some(bytes);
+        while let Some(bytes) = next.take() {
+            let packet = crc::open(&bytes).expect("it was whole");
+            let psn = packet.bth.psn;
+            if responder.take_request(&packet, self.now, recv) {
+                let is_kept = responder.should_keep(psn) && kept.len() < room;
+                responder.on_early(psn, is_kept, self.now, recv);
+                if is_kept {
+                    kept.insert(psn, bytes);
+                }
+            }
+            next = responder
+                .take_kept()
+                .map(|psn| kept.remove(&psn).expect("it is kept"));
+        }
+        if !responder.has_kept() {
+            kept.clear();
+        }
+    }
+
     /// Everything that arrives now, in runs.
     fn deliver(&mut self) {
         let mut touched = [false; 2];
@@ -462,8 +495,7 @@ impl Sim {
                 node.requester
                     .handle_response(&packet, self.now, &mut node.send);
             } else {
-                node.responder
-                    .handle_request(&packet, self.now, &mut node.recv);
+                self.request(to, bytes);
                 touched[to] = true;
             }
             if self.rng.below(8) == 0 {

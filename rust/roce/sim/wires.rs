@@ -40,6 +40,8 @@ pub struct Outcome {
     /// Probes, and of those, too early ones.
     pub probes: u64,
     pub early_probes: u64,
+    /// Gaps that the responder reported wrongly.
+    pub wrong_naks: u64,
     /// It failed.
     pub failed: Option<roce::status::WcStatus>,
 }
@@ -132,6 +134,7 @@ fn outcome(flow: &Flow) -> Outcome {
                 timeouts: c.requester.stats().timeouts.into(),
                 probes: c.requester.stats().probes.into(),
                 early_probes: c.requester.stats().early_probes.into(),
+                wrong_naks: c.responder.stats().wrong_naks.into(),
                 failed: c.send.failed,
             }
         }
@@ -177,6 +180,7 @@ impl Sim {
             match flow {
                 Flow::Roce(c) => {
                     at_most(c.requester.next_deadline());
+                    at_most(c.responder.next_deadline());
                     if c.responder.has_response() {
                         at_most(self.wires[1].next_leave());
                     }
@@ -196,13 +200,12 @@ impl Sim {
             let (flow, end, cargo) = entry.remove();
             match (&mut self.flows[flow], cargo) {
                 (Flow::Roce(c), Cargo::Roce(bytes)) => {
-                    let packet = Packet::parse(&bytes).expect("not damaged");
                     c.send.now = self.now;
                     if end == 0 {
+                        let packet = Packet::parse(&bytes).expect("not damaged");
                         c.requester.handle_response(&packet, self.now, &mut c.send);
                     } else {
-                        c.responder.handle_request(&packet, self.now, &mut c.recv);
-                        c.responder.end_of_run(&mut c.recv);
+                        c.request(bytes, self.now);
                     }
                 }
                 (Flow::Reference(r), Cargo::Reference(id)) => {
@@ -227,6 +230,7 @@ impl Sim {
                     if c.requester.next_deadline().is_some_and(|t| t <= now) {
                         c.requester.handle_timeout(now, &mut c.send);
                     }
+                    c.responder.handle_timeout(now, &mut c.recv);
                 }
                 Flow::Reference(r) => {
                     if r.deadline().is_some_and(|t| t <= now) {

@@ -88,6 +88,48 @@ impl<N: Copy + 'static> Backlog<N> {
         Err(skb)
     }
 
+    /// Puts a packet in its place by `order`, a number that may wrap: those in the queue are less
+    /// than 2^15 apart. The work is in proportion to the packets behind it. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The packet, when the queue is full.
+    pub fn insert(&self, skb: RxSkb<N>, order: u16) -> Result<(), RxSkb<N>> {
+        // SAFETY: As in `push`. Nobody else has the packet, whose control block is written to.
+        let inserted = unsafe {
+            bindings::xrdma_skb_queue_insert(
+                self.queue.get(),
+                self.bytes.get(),
+                skb.as_raw(),
+                order,
+                self.limit,
+                self.max_bytes,
+                self.process.as_raw(),
+            )
+        };
+        if inserted {
+            // It is the queue's now.
+            let _ = skb.into_raw();
+            return Ok(());
+        }
+        Err(skb)
+    }
+
+    /// Takes the first packet, unless its place is behind `order`: of a queue to which packets came
+    /// by [`insert`](Self::insert) only. Any context.
+    pub fn pop_until(&self, order: u16) -> Option<RxSkb<N>> {
+        // SAFETY: As in `pop`.
+        unsafe {
+            let skb = bindings::xrdma_skb_queue_pop_until(
+                self.queue.get(),
+                self.bytes.get(),
+                order,
+                self.process.as_raw(),
+            );
+            RxSkb::from_raw(skb)
+        }
+    }
+
     /// Takes the oldest packet. Any context.
     #[inline]
     pub fn pop(&self) -> Option<RxSkb<N>> {

@@ -156,6 +156,29 @@ void xrdma_skb_queue_init(struct sk_buff_head *q)
 	skb_queue_head_init(q);
 }
 
+/* Others may come in between: one packet of each CPU is too much then. */
+static bool fits_in(const struct sk_buff_head *q, const u32 *bytes, u32 limit,
+		    u32 max_bytes, struct xrdma_process *p)
+{
+	return skb_queue_len(q) < limit && *bytes < max_bytes &&
+	       *bytes < xrdma_backlog_room(p);
+}
+
+/* @skb joins a queue, or leaves it: under the lock of the queue. */
+static void charge(u32 *bytes, const struct sk_buff *skb, struct xrdma_process *p)
+{
+	*bytes += skb->truesize;
+	atomic64_add(skb->truesize, &p->backlog);
+	atomic64_add(skb->truesize, &xrdma_backlog_all);
+}
+
+static void uncharge(u32 *bytes, const struct sk_buff *skb, struct xrdma_process *p)
+{
+	*bytes -= skb->truesize;
+	atomic64_sub(skb->truesize, &p->backlog);
+	atomic64_sub(skb->truesize, &xrdma_backlog_all);
+}
+
 /*
  * skb_queue_tail() has no limit. @bytes is what the packets in @q take in memory,
  * under the lock of @q; it counts for @p and for all as well. False: full, the
@@ -169,14 +192,44 @@ bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
 	bool fits;
 
 	spin_lock_irqsave(&q->lock, flags);
-	/* Others may come in between: one packet of each CPU is too much then. */
-	fits = skb_queue_len(q) < limit && *bytes < max_bytes &&
-	       *bytes < xrdma_backlog_room(p);
+	fits = fits_in(q, bytes, limit, max_bytes, p);
 	if (fits) {
-		*bytes += skb->truesize;
-		atomic64_add(skb->truesize, &p->backlog);
-		atomic64_add(skb->truesize, &xrdma_backlog_all);
+		charge(bytes, skb, p);
 		__skb_queue_tail(q, skb);
+	}
+	spin_unlock_irqrestore(&q->lock, flags);
+	return fits;
+}
+
+/* Whether packet @a comes before place @order. The places in a queue are close. */
+static bool is_before(struct sk_buff *a, u16 order)
+{
+	return (s16)(xrdma_rx_info(a)->order - order) < 0;
+}
+
+/*
+ * As xrdma_skb_queue_push(), but in its place by @order. This walks over the packets
+ * of @q that come behind it: none, if packets come in order; @limit bounds the walk.
+ * The places in @q differ by less than 2^15.
+ */
+bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,
+			    struct sk_buff *skb, __u16 order, __u32 limit,
+			    __u32 max_bytes, struct xrdma_process *p)
+{
+	struct sk_buff *at;
+	unsigned long flags;
+	bool fits;
+
+	xrdma_rx_info(skb)->order = order;
+	spin_lock_irqsave(&q->lock, flags);
+	fits = fits_in(q, bytes, limit, max_bytes, p);
+	if (fits) {
+		charge(bytes, skb, p);
+		skb_queue_reverse_walk(q, at)
+			if (is_before(at, order))
+				break;
+		/* The head of the list, if it is the first. */
+		__skb_queue_after(q, at, skb);
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	return fits;
@@ -193,10 +246,26 @@ struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes,
 		return NULL;
 	spin_lock_irqsave(&q->lock, flags);
 	skb = __skb_dequeue(q);
-	if (skb) {
-		*bytes -= skb->truesize;
-		atomic64_sub(skb->truesize, &p->backlog);
-		atomic64_sub(skb->truesize, &xrdma_backlog_all);
+	if (skb)
+		uncharge(bytes, skb, p);
+	spin_unlock_irqrestore(&q->lock, flags);
+	return skb;
+}
+
+/* As xrdma_skb_queue_pop(), unless the first packet comes behind place @order. */
+struct sk_buff *xrdma_skb_queue_pop_until(struct sk_buff_head *q, __u32 *bytes,
+					  __u16 order, struct xrdma_process *p)
+{
+	struct sk_buff *skb;
+	unsigned long flags;
+
+	spin_lock_irqsave(&q->lock, flags);
+	skb = skb_peek(q);
+	if (skb && is_before(skb, order + 1)) {
+		__skb_unlink(skb, q);
+		uncharge(bytes, skb, p);
+	} else {
+		skb = NULL;
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	return skb;

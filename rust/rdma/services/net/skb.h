@@ -26,6 +26,7 @@ struct xrdma_rx_link {
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
  * @is_super: it came as the head of a super-packet, whole.
+ * @order: its place in a queue that is kept in order (xrdma_skb_queue_insert()).
  * @ip: first byte of the IP header; the UDP header follows it directly.
  * @payload: first byte of the UDP payload; linear.
  * @note: for the present holder of the packet (RxSkb::note()).
@@ -38,6 +39,7 @@ struct xrdma_rx_info {
 	__u8 ip_len;
 	__u8 tos;
 	bool is_super;
+	__u16 order;
 	const __u8 *ip;
 	const __u8 *payload;
 	__u64 note[2];
@@ -55,6 +57,11 @@ void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link);
 void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super);
 void xrdma_skb_consume(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
+bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,
+			    struct sk_buff *skb, __u16 order, __u32 limit,
+			    __u32 max_bytes, struct xrdma_process *p);
+struct sk_buff *xrdma_skb_queue_pop_until(struct sk_buff_head *q, __u32 *bytes,
+					  __u16 order, struct xrdma_process *p);
 void xrdma_skb_queue_init(struct sk_buff_head *q);
 bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
 			  struct sk_buff *skb, __u32 limit, __u32 max_bytes,

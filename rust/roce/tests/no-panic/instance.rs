@@ -332,6 +332,18 @@ pub fn recv_request(r: &mut Receiver, p: &Packet<'_>, now: u64, env: &mut Opaque
 }
 
 #[inline(never)]
+pub fn recv_early(r: &mut Receiver, p: &Packet<'_>, now: u64, env: &mut Opaque) -> Option<u64> {
+    let psn = p.bth.psn;
+    if r.take_request(p, now, env) {
+        let kept = r.should_keep(psn);
+        r.on_early(psn, kept, now, env);
+    }
+    while r.is_next_kept() && r.has_kept() && r.take_kept().is_some() {}
+    r.handle_timeout(now, env);
+    r.next_deadline()
+}
+
+#[inline(never)]
 pub fn recv_poll(r: &mut Receiver, now: u64) -> Option<Response> {
     r.poll_response(now)
 }

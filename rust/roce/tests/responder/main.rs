@@ -5,6 +5,7 @@
 #[path = "../../sim/mod.rs"]
 mod sim;
 
+mod early;
 mod reads;
 mod refusals;
 mod services;

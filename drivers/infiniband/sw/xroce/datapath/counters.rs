@@ -57,6 +57,12 @@ counters! {
     EarlyResponse = c"early_responses",
     /// Those that came too long before it.
     EarlyDropped = c"early_responses_dropped",
+    /// Request packets that came before an earlier one and were kept until that came.
+    EarlyRequest = c"early_requests",
+    /// Those for which there was no room.
+    EarlyRequestDropped = c"early_requests_dropped",
+    /// Requests that were reported missing and were only late.
+    WrongNak = c"early_seq_naks",
     /// Packets that were not sent: no memory, no route, or refused by the network.
     SendError = c"send_err",
     /// Packets with a wrong ICRC.

@@ -52,6 +52,9 @@ pub(crate) const BACKLOG: u32 = 1024;
 /// each of which some drivers have a buffer of 16 KiB and what belongs to it.
 pub(crate) const BACKLOG_BYTES: u32 = 8 << 20;
 
+/// The memory of requests that wait for an earlier one; at most [`KEPT`] of them do.
+pub(crate) const EARLY_BYTES: u32 = 4 << 20;
+
 /// A queue pair on the wire.
 #[pin_data]
 pub struct WireQp {
@@ -99,12 +102,15 @@ pub struct WireQp {
     /// Request packets that wait for the owner of the receive direction.
     #[pin]
     pub(crate) requests: Backlog,
+    /// Request packets that came before an earlier one, in their order.
+    #[pin]
+    pub(crate) early: Backlog,
     /// Response packets that wait for the owner of the send direction.
     #[pin]
     pub(crate) responses: Backlog,
     /// Deadline of the send direction.
     pub(crate) timer: Timer,
-    /// When the receive direction goes on with READ data, see [`receive`].
+    /// When the receive direction goes on with READ data, see [`receive`], or reports a gap.
     pub(crate) pace: Timer,
     /// What its packets are charged to.
     pub(crate) sender: Sender,

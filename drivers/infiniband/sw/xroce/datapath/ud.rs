@@ -181,7 +181,7 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
 /// One run of the receive side.
 pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<Verified>) -> Run {
     match take_packets(qp, &qp.requests, packet, |packet| {
-        receive_one(qp, io, packet)
+        receive_one(qp, io, &packet)
     }) {
         true => Run::Again,
         false => Run::Idle,

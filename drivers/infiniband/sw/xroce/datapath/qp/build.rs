@@ -23,7 +23,8 @@ use super::{
     QpKind,
     Rings,
     BACKLOG,
-    BACKLOG_BYTES, //
+    BACKLOG_BYTES,
+    EARLY_BYTES, //
 };
 use crate::limits::Charge;
 use crate::pd::WirePd;
@@ -37,6 +38,7 @@ use rdma::qp::{
     QpAttr,
     QpCap, //
 };
+use roce::responder::KEPT;
 
 /// What differs between the users of QPs: where requests come from.
 pub struct Queues {
@@ -270,6 +272,7 @@ impl WireQp {
                 send: Owner::new(sides.send),
                 recv: Owner::new(sides.recv),
                 requests <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process.clone()),
+                early <- Backlog::new(KEPT, EARLY_BYTES, later.process.clone()),
                 responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process),
                 timer: later.timer,
                 pace: later.pace,

@@ -142,6 +142,7 @@ impl WireQp {
         }
         self.responses.purge();
         self.requests.purge();
+        self.early.purge();
         // Whoever met the locks left a mark, and a sender of this host its number: it is told, and
         // then finds that nobody answers.
         self.kick_send();

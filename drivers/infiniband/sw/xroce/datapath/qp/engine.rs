@@ -380,7 +380,7 @@ pub(crate) fn take_packets(
     qp: &WireQp,
     backlog: &Backlog,
     packet: Option<Verified>,
-    mut f: impl FnMut(&Verified),
+    mut f: impl FnMut(Verified),
 ) -> bool {
     let state = qp.state();
     for _ in 0..BACKLOG_BURST {
@@ -389,10 +389,10 @@ pub(crate) fn take_packets(
             break;
         }
         match backlog.pop() {
-            Some(first) => work::step(|| f(&first)),
+            Some(first) => work::step(|| f(first)),
             None => {
                 if let Some(packet) = packet {
-                    work::step(|| f(&packet));
+                    work::step(|| f(packet));
                 }
                 return false;
             }

@@ -4,6 +4,7 @@
 //! responses.
 
 mod addressing;
+mod early;
 mod env;
 mod io;
 
@@ -37,6 +38,7 @@ use crate::{
 };
 use rdma::work;
 use roce::congestion::Notifier;
+use roce::psn::Psn;
 use roce::responder::{
     ReceiveError,
     Resource,
@@ -137,6 +139,7 @@ impl RecvSide {
             // Too early: as good as lost, so the peer asks again.
             QpState::Reset | QpState::Init => {
                 qp.requests.purge();
+                qp.early.purge();
                 Run::Idle
             }
         };
@@ -158,9 +161,11 @@ impl RecvSide {
 
     fn run_connected(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let now = rdma::timer::now_ns();
+        self.begin_early(qp, now);
         let mut more = take_packets(qp, &qp.requests, packet, |packet| {
             self.request(qp, packet, now)
         });
+        more |= self.end_early(qp);
         more |= self.stream(qp, now);
         // Also when packets are left: the sender may be faster than this side, and not go on
         // without an answer.
@@ -173,28 +178,36 @@ impl RecvSide {
         }
     }
 
-    /// Handles one request packet.
-    fn request(&mut self, qp: &WireQp, packet: &Verified, now: u64) {
+    /// Handles one request packet, which may have been kept before. Its number, if it came before
+    /// an earlier one.
+    fn take_request(
+        &mut self,
+        qp: &WireQp,
+        packet: &Verified,
+        was_kept: bool,
+        now: u64,
+    ) -> Option<Psn> {
         let message = match content_from(qp, self.path.av(), packet) {
             Some(Content::Message(message)) => message,
             Some(Content::Cnp) => {
                 qp.congested.store(1, Relaxed);
-                return;
+                return None;
             }
-            None => return,
+            None => return None,
         };
-        if packet.is_marked() {
+        if packet.is_marked() && !was_kept {
             self.notify(qp, now);
         }
         let (responder, mut env) = self.split(qp);
         if qp.tags().is_some() {
             env.source = tags::source(&message);
         }
-        responder.handle_request(&message, now, &mut env);
+        let is_early = responder.take_request(&message, now, &mut env);
         if env.is_cut_off {
             // What is owed to the peer, a refusal above all, is not sent any more.
             responder.abort(&mut env);
         }
+        is_early.then_some(message.bth.psn)
     }
 
     /// A request came marked.
@@ -328,6 +341,7 @@ impl RecvSide {
     /// The QP is in the error state: every receive completes with a flush error.
     fn flush(&mut self, qp: &WireQp) -> Run {
         qp.requests.purge();
+        qp.early.purge();
         if !self.io.flushed {
             self.io.flushed = true;
             let (responder, mut env) = self.split(qp);

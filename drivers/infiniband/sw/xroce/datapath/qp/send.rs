@@ -214,7 +214,7 @@ impl SendSide {
         let now = rdma::timer::now_ns();
         let mut budget = Budget::new();
         let more = take_packets(qp, &qp.responses, packet, |packet| {
-            self.response(qp, packet, now)
+            self.response(qp, &packet, now)
         });
         // An answer that waits may be the one that is missed.
         if !more && self.requester.next_deadline().is_some_and(|d| now >= d) {
@@ -363,7 +363,9 @@ impl SendSide {
             // sent.
             let now = rdma::timer::now_ns();
             while self.io.drained < BACKLOG_BURSTS {
-                let more = take_packets(qp, &qp.responses, None, |skb| self.response(qp, skb, now));
+                let more = take_packets(qp, &qp.responses, None, |skb| {
+                    self.response(qp, &skb, now)
+                });
                 if !more {
                     break;
                 }

@@ -14,6 +14,7 @@ use rdma::net::{
 use rdma::process::Process;
 use roce::congestion;
 use roce::number::Qpn;
+use roce::psn::Psn;
 use roce::wire::{
     Checked,
     Content,
@@ -67,6 +68,14 @@ impl Verified {
     #[inline]
     pub(crate) fn content(&self) -> Content<'_> {
         self.0.noted().content(self.0.payload())
+    }
+
+    /// Its sequence number, if it is a message.
+    pub(crate) fn psn(&self) -> Option<Psn> {
+        match self.content() {
+            Content::Message(message) => Some(message.bth.psn),
+            Content::Cnp => None,
+        }
     }
 
     /// Bytes of UDP payload.
@@ -150,6 +159,20 @@ impl Backlog {
     #[inline]
     pub(crate) fn pop(&self) -> Option<Verified> {
         self.packets.pop().map(Verified)
+    }
+
+    /// Puts a packet in its place by `order`, see [`rdma::net::Backlog::insert`]. Any context.
+    ///
+    /// # Errors
+    ///
+    /// The packet, when the queue is full.
+    pub(crate) fn insert(&self, packet: Verified, order: u16) -> Result<(), Verified> {
+        self.packets.insert(packet.0, order).map_err(Verified)
+    }
+
+    /// Takes the first packet, unless its place is behind `order`. Any context.
+    pub(crate) fn pop_until(&self, order: u16) -> Option<Verified> {
+        self.packets.pop_until(order).map(Verified)
     }
 
     /// Drops all packets. Any context.

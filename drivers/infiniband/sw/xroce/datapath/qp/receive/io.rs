@@ -128,6 +128,10 @@ pub(crate) struct RecvIo {
     pub(super) brake: Brake,
     /// Number of the answers.
     pub(super) reply_count: u32,
+    /// Early requests were kept since there was none.
+    pub(super) keeps: bool,
+    /// Kept requests that this run may still take.
+    pub(super) kept_left: u32,
     /// What was counted already.
     seen: ResponderStats,
     /// The responder failed: the QP is to go to the error state.
@@ -163,6 +167,8 @@ impl RecvIo {
             waits: 0,
             brake: Brake::default(),
             reply_count: 0,
+            keeps: false,
+            kept_left: 0,
             seen: ResponderStats::default(),
             failed: false,
             flushed: false,
@@ -277,6 +283,17 @@ impl RecvIo {
             &mut seen.out_of_sequence,
             stats.out_of_sequence,
         );
+        device.count_since(
+            Counter::EarlyRequest,
+            &mut seen.early_kept,
+            stats.early_kept,
+        );
+        device.count_since(
+            Counter::EarlyRequestDropped,
+            &mut seen.early_dropped,
+            stats.early_dropped,
+        );
+        device.count_since(Counter::WrongNak, &mut seen.wrong_naks, stats.wrong_naks);
         device.count_since(Counter::RnrSent, &mut seen.rnr_naks, stats.rnr_naks);
     }
 

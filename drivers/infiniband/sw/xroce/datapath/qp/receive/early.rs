@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that came before an earlier one. The responder says which to keep; the packets wait in
+//! [`WireQp::early`] until the earlier one has come, and count like those of a backlog.
+
+use super::RecvSide;
+use crate::prelude::*;
+use crate::rx::Verified;
+use rdma::work;
+use roce::psn::Psn;
+
+/// Kept requests that one run takes at most, beside those that come.
+const KEPT_BURST: u32 = 128;
+
+/// The place of a packet among those that are kept, which are less than 2^15 numbers apart.
+fn order(psn: Psn) -> u16 {
+    psn.get() as u16
+}
+
+impl RecvSide {
+    /// The beginning of a run: reports a gap if it is time, and goes on with what an earlier run
+    /// has left.
+    pub(super) fn begin_early(&mut self, qp: &WireQp, now: u64) {
+        self.io.kept_left = KEPT_BURST;
+        if self.responder.next_deadline().is_none_or(|t| now < t) && !self.responder.is_next_kept()
+        {
+            return;
+        }
+        let (responder, mut env) = self.split(qp);
+        responder.handle_timeout(now, &mut env);
+        work::step(|| self.take_kept(qp, now));
+    }
+
+    /// Handles a request packet, and those that waited for it.
+    pub(super) fn request(&mut self, qp: &WireQp, packet: Verified, now: u64) {
+        if let Some(psn) = self.take_request(qp, &packet, false, now) {
+            self.on_early(qp, psn, packet, now);
+        }
+        self.take_kept(qp, now);
+    }
+
+    /// Handles the kept requests whose turn it is, as many as this run may take.
+    fn take_kept(&mut self, qp: &WireQp, now: u64) {
+        while let Some(packet) = self.next_kept(qp) {
+            // The one that was expected is not early.
+            let _ = self.take_request(qp, &packet, true, now);
+        }
+    }
+
+    /// The request with the number `psn` came before an earlier one.
+    fn on_early(&mut self, qp: &WireQp, psn: Psn, packet: Verified, now: u64) {
+        self.drop_forgotten(qp);
+        let kept = self.responder.should_keep(psn) && qp.early.insert(packet, order(psn)).is_ok();
+        self.io.keeps |= kept;
+        let (responder, mut env) = self.split(qp);
+        responder.on_early(psn, kept, now, &mut env);
+    }
+
+    /// The kept request whose turn it is, if this run may take one more.
+    fn next_kept(&mut self, qp: &WireQp) -> Option<Verified> {
+        if !self.responder.is_next_kept() || self.io.kept_left == 0 || work::has_waited() {
+            return None;
+        }
+        self.io.kept_left = self.io.kept_left.wrapping_sub(1);
+        let psn = self.responder.take_kept()?;
+        // What was executed as a copy that came later is in front of it. Each turn takes one away.
+        while let Some(packet) = qp.early.pop_until(order(psn)) {
+            if packet.psn() == Some(psn) {
+                return Some(packet);
+            }
+        }
+        None
+    }
+
+    /// The end of a run: drops what is not waited for, and sees to the next. True when requests are
+    /// left for another run.
+    pub(super) fn end_early(&mut self, qp: &WireQp) -> bool {
+        self.drop_forgotten(qp);
+        if let Some(at) = self.responder.next_deadline() {
+            qp.pace.start_at(at);
+        }
+        self.responder.is_next_kept()
+    }
+
+    /// Drops the packets, if none is waited for.
+    fn drop_forgotten(&mut self, qp: &WireQp) {
+        if self.io.keeps && !self.responder.has_kept() {
+            self.io.keeps = false;
+            qp.early.purge();
+        }
+    }
+}

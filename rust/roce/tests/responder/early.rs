@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Requests that come before an earlier one.
+
+use std::collections::HashMap;
+
+use roce::responder::{
+    KEPT,
+    MAX_KEPT_NS,
+    MAX_WAIT_NS, //
+};
+
+use super::*;
+
+const US: u64 = 1000;
+
+const NAK: Syndrome = Syndrome::Nak(NakCode::PsnSequence);
+
+/// A peer whose caller keeps what it should.
+struct Keeper {
+    p: Peer,
+    kept: HashMap<Psn, Vec<u8>>,
+}
+
+impl Keeper {
+    fn new() -> Self {
+        let mut p = Peer::rc();
+        p.env.posted[0].extend(0..2000);
+        Self {
+            p,
+            kept: HashMap::new(),
+        }
+    }
+
+    fn send(&mut self, raw: &Raw) {
+        let mut next = Some(raw.bytes());
+        while let Some(bytes) = next.take() {
+            let packet = Packet::parse(&bytes).unwrap();
+            let psn = packet.bth.psn;
+            let (r, env, now) = (&mut self.p.responder, &mut self.p.env, self.p.now);
+            if r.take_request(&packet, now, env) {
+                let kept = r.should_keep(psn);
+                r.on_early(psn, kept, now, env);
+                if kept {
+                    assert!(self.kept.insert(psn, bytes).is_none());
+                }
+            }
+            next = r.take_kept().map(|psn| self.kept.remove(&psn).unwrap());
+        }
+    }
+
+    /// A SEND that holds its number.
+    fn data(&mut self, at: u32) {
+        let mut raw = Raw::new(0x04, PSN + at).ask();
+        raw.payload = vec![at as u8];
+        self.send(&raw);
+    }
+
+    /// What was said since the last call: ACK or NAK, and of which packet.
+    fn said(&mut self) -> Vec<(Syndrome, u32)> {
+        let answers = self.p.answers();
+        answers
+            .iter()
+            .map(|a| (a.syndrome.unwrap(), a.psn.wrapping_sub(PSN) & 0xff_ffff))
+            .collect()
+    }
+
+    fn wait(&mut self, ns: u64) {
+        self.p.now += ns;
+        self.p.responder.handle_timeout(self.p.now, &mut self.p.env);
+    }
+
+    fn received(&self) -> Vec<u8> {
+        self.p.env.received.iter().map(|r| r.data[0]).collect()
+    }
+
+    /// A packet comes 100 us late, and then its copy: from now on there is a wait.
+    fn learn(&mut self) {
+        self.data(1);
+        assert_eq!(self.said(), [(NAK, 0)]);
+        self.p.now += 100 * US;
+        self.data(0);
+        assert_eq!(self.said(), [(ACK, 1)]);
+        self.data(0);
+        assert_eq!(self.p.responder.stats().wrong_naks, 1);
+        self.said();
+    }
+}
+
+#[test]
+fn every_order_is_executed_in_order_and_acknowledged_once() {
+    let orders: [&[u32]; 5] = [
+        &[0, 1, 2, 3],
+        &[3, 2, 1, 0],
+        &[1, 0, 3, 2],
+        &[2, 3, 0, 1],
+        &[3, 0, 1, 2],
+    ];
+    for order in orders {
+        let mut k = Keeper::new();
+        for at in order {
+            k.data(*at);
+            // A copy changes nothing.
+            k.data(*at);
+        }
+        assert_eq!(k.received(), [0, 1, 2, 3], "{order:?}");
+        let said = k.said();
+        assert_eq!(said.last(), Some(&(ACK, 3)), "{order:?}");
+        let naks = usize::from(order != [0, 1, 2, 3]);
+        assert!(said.iter().filter(|s| s.0 == NAK).count() <= naks + 1);
+        assert!(!k.p.responder.has_kept() && k.kept.is_empty());
+        assert_eq!(k.p.responder.next_deadline(), None);
+    }
+}
+
+#[test]
+fn requests_of_all_kinds_are_kept() {
+    let mut k = Keeper::new();
+    k.send(&Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ, 600));
+    k.send(&Raw::new(0x14, PSN + 4).remote(RKEY_ATOMIC, VA_ATOMIC, 0));
+    k.send(&Raw::new(0x04, PSN + 5).data(3).ask());
+    assert_eq!(k.said(), [(NAK, 0)]);
+    k.data(0);
+    let answers = k.p.answers();
+    let opcodes: Vec<_> = answers.iter().map(|a| a.opcode).collect();
+    assert!(
+        opcodes.starts_with(&[0x0d, 0x0e, 0x0f, 0x12]),
+        "{opcodes:x?}"
+    );
+    assert_eq!(answers.last().map(|a| a.psn), Some((PSN + 5) & 0xff_ffff));
+    assert_eq!(k.p.env.received.len(), 2);
+}
+
+#[test]
+fn the_first_gap_is_reported_at_once_and_the_next_when_it_is_too_late() {
+    let mut k = Keeper::new();
+    k.learn();
+    k.data(3);
+    assert_eq!(k.said(), []);
+    // By a quarter longer than the one was late.
+    let until = k.p.now + 125 * US;
+    assert_eq!(k.p.responder.next_deadline(), Some(until));
+    k.wait(125 * US - 1);
+    assert_eq!(k.said(), []);
+    k.wait(1);
+    assert_eq!(k.said(), [(NAK, 2)]);
+    k.wait(1000 * US);
+    assert_eq!(k.said(), []);
+    k.data(2);
+    assert_eq!(k.said(), [(ACK, 3)]);
+    assert_eq!(k.received(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn what_closes_a_gap_in_time_is_not_reported() {
+    let mut k = Keeper::new();
+    k.learn();
+    for i in 1..20 {
+        k.data(2 * i + 1);
+        assert_eq!(k.said(), []);
+        k.wait(110 * US);
+        assert_eq!(k.said(), []);
+        k.data(2 * i);
+        assert_eq!(k.said(), [(ACK, 2 * i + 1)]);
+    }
+    assert_eq!(k.p.responder.stats().early_kept, 20);
+}
+
+#[test]
+fn the_wait_is_bounded_and_forgotten() {
+    let mut k = Keeper::new();
+    k.data(1);
+    k.p.now += 100 * MAX_WAIT_NS;
+    k.data(0);
+    k.data(0);
+    k.said();
+    k.data(3);
+    assert_eq!(k.p.responder.next_deadline(), Some(k.p.now + MAX_WAIT_NS));
+    // Packets are lost, and their copies are what comes.
+    let mut at = 2;
+    for _ in 0..400 {
+        k.wait(MAX_WAIT_NS);
+        k.data(at);
+        at += 2;
+        k.data(at + 1);
+    }
+    k.said();
+    k.data(at);
+    k.data(at + 3);
+    assert_eq!(k.said(), [(NAK, at + 2)]);
+}
+
+#[test]
+fn a_second_gap_gets_the_time_of_a_round_trip() {
+    let mut k = Keeper::new();
+    for at in [1, 2, 4, 5] {
+        k.data(at);
+    }
+    assert_eq!(k.said(), [(NAK, 0)]);
+    k.p.now += 1000 * US;
+    k.data(0);
+    assert_eq!(k.said(), [(ACK, 2)]);
+    assert_eq!(k.received(), [0, 1, 2]);
+    k.wait(1500 * US - 1);
+    assert_eq!(k.said(), []);
+    k.wait(1);
+    assert_eq!(k.said(), [(NAK, 3)]);
+    k.data(3);
+    assert_eq!(k.said(), [(ACK, 5)]);
+}
+
+#[test]
+fn a_copy_of_what_is_kept_does_not_report_again() {
+    let mut k = Keeper::new();
+    k.data(2);
+    assert_eq!(k.said(), [(NAK, 0)]);
+    for _ in 0..100 {
+        k.data(2);
+        k.data(1);
+    }
+    assert_eq!(k.said(), []);
+    let stats = k.p.responder.stats();
+    assert_eq!((stats.early_kept, stats.early_dropped), (2, 0));
+}
+
+#[test]
+fn no_more_than_the_bound_is_kept() {
+    let mut k = Keeper::new();
+    for at in (1..2 * KEPT).rev() {
+        k.data(at);
+    }
+    assert_eq!(k.kept.len() as u32, KEPT - 1);
+    assert_eq!(k.p.responder.stats().early_dropped, KEPT);
+    k.data(0);
+    assert_eq!(k.p.env.received.len() as u32, KEPT);
+    assert!(!k.p.responder.has_kept());
+}
+
+#[test]
+fn nothing_is_kept_behind_a_request_that_is_not_ready() {
+    let mut k = Keeper::new();
+    k.p.env.posted[0].clear();
+    k.data(0);
+    k.said();
+    k.data(1);
+    assert_eq!(k.said(), []);
+    assert!(!k.p.responder.has_kept());
+}
+
+#[test]
+fn what_nobody_asks_for_is_forgotten() {
+    let mut k = Keeper::new();
+    k.data(1);
+    k.said();
+    k.wait(MAX_KEPT_NS - 1);
+    assert!(k.p.responder.has_kept());
+    k.wait(1);
+    assert!(!k.p.responder.has_kept());
+    assert_eq!(k.p.responder.next_deadline(), None);
+    k.kept.clear();
+    k.data(0);
+    assert_eq!(k.said(), [(ACK, 0)]);
+    k.data(1);
+    assert_eq!(k.said(), [(ACK, 1)]);
+}
+
+#[test]
+fn a_copy_that_overtakes_what_is_kept_takes_its_place() {
+    let mut k = Keeper::new();
+    k.data(1);
+    // The caller has no time for what is kept.
+    let bytes = Raw::new(0x04, PSN).data(1).bytes();
+    let packet = Packet::parse(&bytes).unwrap();
+    let early = k.p.responder.take_request(&packet, k.p.now, &mut k.p.env);
+    assert!(!early && k.p.responder.is_next_kept());
+    let copy = Raw::new(0x04, PSN + 1).data(1).bytes();
+    let packet = Packet::parse(&copy).unwrap();
+    assert!(!k.p.responder.take_request(&packet, k.p.now, &mut k.p.env));
+    assert!(!k.p.responder.has_kept());
+    assert_eq!(k.p.responder.take_kept(), None);
+    assert_eq!(k.p.env.received.len(), 2);
+}
+
+#[test]
+fn the_end_of_a_connection_forgets_all() {
+    let mut k = Keeper::new();
+    k.data(1);
+    k.p.responder.abort(&mut k.p.env);
+    assert!(!k.p.responder.has_kept());
+    assert_eq!(k.p.responder.next_deadline(), None);
+    let mut k = Keeper::new();
+    k.data(1);
+    // An operation that does not exist: refused for good.
+    k.send(&Raw::new(0x02, PSN).data(3));
+    assert!(!k.p.responder.has_kept());
+    assert_eq!(k.p.responder.take_kept(), None);
+}
