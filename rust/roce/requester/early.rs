@@ -16,7 +16,7 @@ use crate::psn::Psn;
 use crate::status::WcStatus;
 
 /// Only so many numbers behind the missing one are kept; a multiple of 64.
-const KEPT: u32 = 1024;
+const KEPT: u32 = 512;
 
 /// How many work requests behind the oldest one are searched for the one that a response is of.
 const SEARCHED: u32 = 64;

@@ -57,7 +57,7 @@ pub(crate) struct RecvSide {
     pub(crate) path: Path,
     /// When the peer is told that its requests met congestion.
     notifier: Notifier,
-    pub(crate) io: RecvIo,
+    pub(crate) io: KBox<RecvIo>,
 }
 
 /// READ data wait while the packets of the same process that have not left the host's queues take
@@ -84,7 +84,7 @@ impl RecvSide {
             responder: Responder::new(KVVec::new()),
             path: Path::default(),
             notifier: Notifier::default(),
-            io: RecvIo::new(queue, max_sge)?,
+            io: KBox::new(RecvIo::new(queue, max_sge)?, GFP_ACCOUNT)?,
         })
     }
 

@@ -78,7 +78,7 @@ pub(crate) struct SendSide {
     pub(crate) path: Path,
     /// When the peer is told that its answers met congestion.
     notifier: Notifier,
-    pub(crate) io: SendIo,
+    pub(crate) io: KBox<SendIo>,
 }
 
 /// Work requests under way for which a send side has room.
@@ -128,7 +128,10 @@ impl SendSide {
             dest_qpn: Qpn::default(),
             path: Path::default(),
             notifier: Notifier::default(),
-            io: SendIo::new(queue, device, slots.wqes, slots.sges, max_sge, max_inline)?,
+            io: KBox::new(
+                SendIo::new(queue, device, slots.wqes, slots.sges, max_sge, max_inline)?,
+                GFP_ACCOUNT,
+            )?,
         })
     }
 
@@ -363,9 +366,8 @@ impl SendSide {
             // sent.
             let now = rdma::timer::now_ns();
             while self.io.drained < BACKLOG_BURSTS {
-                let more = take_packets(qp, &qp.responses, None, |skb| {
-                    self.response(qp, &skb, now)
-                });
+                let more =
+                    take_packets(qp, &qp.responses, None, |skb| self.response(qp, &skb, now));
                 if !more {
                     break;
                 }
