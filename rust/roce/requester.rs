@@ -33,6 +33,7 @@ mod flush;
 mod local;
 mod outstanding;
 mod queue;
+mod recovery;
 mod response;
 mod timeout;
 mod transmit;
@@ -61,6 +62,7 @@ use core::ops::DerefMut;
 
 use self::early::Early;
 use self::outstanding::Outstanding;
+use self::recovery::Recovery;
 use self::timeout::Probe;
 use crate::psn::Psn;
 use crate::retry::Retry;
@@ -271,6 +273,7 @@ pub struct Requester<Q> {
     timed: Option<(Psn, u64)>,
     probe: Probe,
     early: Early,
+    recovery: Recovery,
     /// No packet before that time: the responder is not ready.
     rnr_until: Option<u64>,
     /// An implied NAK was already acted upon at this number.
@@ -313,6 +316,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             timed: None,
             probe: Probe::default(),
             early: Early::default(),
+            recovery: Recovery::default(),
             rnr_until: None,
             implied_nak_at: None,
             local_slot: None,
@@ -344,6 +348,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.timed = None;
         self.probe = Probe::default();
         self.early = Early::default();
+        self.recovery = Recovery::default();
         self.rnr_until = None;
         self.implied_nak_at = None;
         self.local_slot = None;
@@ -363,6 +368,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.timed = None;
         self.probe = Probe::default();
         self.early = Early::default();
+        self.recovery = Recovery::default();
         self.state = State::Ready;
         self.update(config);
     }

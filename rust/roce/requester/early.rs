@@ -323,6 +323,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         if count != 0 {
             self.on_progress(count, now);
+            self.on_recovery_response();
             self.settle(env);
         }
     }

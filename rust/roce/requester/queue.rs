@@ -157,6 +157,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.timed = None;
         self.probe.forget();
         self.early.on_rewind(self.max);
+        self.recovery.stop();
         self.next = self.una;
         self.sent = 0;
         self.sent_packets = match self.oldest_assigned() {

@@ -134,6 +134,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         if progress != 0 {
             self.on_progress(progress, now);
+            self.on_recovery_ack(now);
             self.settle(env);
         }
         reached
@@ -183,6 +184,23 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         true
     }
 
+    /// The oldest packet is missing. Whether that is all that has to be sent again.
+    fn is_hole<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> bool {
+        let is_known = !self.recovery.is_over();
+        if !self.recover(now) {
+            return false;
+        }
+        if !is_known {
+            if !self.retry.consume() {
+                self.fail_oldest(WcStatus::RetryExcErr, env);
+                return true;
+            }
+            self.window.on_loss(self.una, self.max);
+            self.start_ack_timer(now);
+        }
+        true
+    }
+
     /// Acknowledges everything before `psn`, whose request was not executed. Whether `psn` is now
     /// the oldest number that waits. If a response from before it is missing, that and everything
     /// behind it is sent again: the responder may not refuse `psn` a second time.
@@ -219,6 +237,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 if self.rnr_until.is_some() || self.next == self.una || self.rnr_retry.is_refused()
                 {
                     self.ignore();
+                    return;
+                }
+                if self.is_hole(now, env) {
                     return;
                 }
                 // The responder had not seen a probe that is on its way: no second copy.
@@ -330,6 +351,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         self.advance_una(to);
         self.on_progress(1, now);
+        self.on_recovery_response();
         if is_done {
             self.settle(env);
         }

@@ -21,6 +21,8 @@ pub(super) enum ProbePacket {
     Newest,
     /// The oldest, alone, because its response is lost.
     Missing,
+    /// The oldest, alone, because it did not arrive.
+    Hole,
 }
 
 /// Asking for an answer again before the acknowledge timeout: the tail loss probe of RFC 8985 for a
@@ -53,7 +55,7 @@ impl Probe {
         let due = self.due?;
         self.due = match due {
             ProbePacket::Oldest => Some(ProbePacket::Newest),
-            ProbePacket::Newest | ProbePacket::Missing => None,
+            ProbePacket::Newest | ProbePacket::Missing | ProbePacket::Hole => None,
         };
         Some(due)
     }
@@ -61,6 +63,11 @@ impl Probe {
     /// The response to the oldest packet is lost.
     pub(super) fn ask_for_missing(&mut self) {
         self.due = Some(ProbePacket::Missing);
+    }
+
+    /// The oldest packet is lost.
+    pub(super) fn ask_for_hole(&mut self) {
+        self.due = Some(ProbePacket::Hole);
     }
 
     /// There is nothing to ask for.

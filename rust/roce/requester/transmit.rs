@@ -82,6 +82,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 return Some(transmit);
             }
         }
+        if self.recovery.is_trial() {
+            return None;
+        }
         let slot = self.next_request(env)?;
         let was_at_end = self.next == self.max;
         let transmit = self.packet(slot)?;
@@ -91,6 +94,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         // Of what was sent since the last request for an answer, this packet asks for one.
         if self.timed.is_none()
             && was_at_end
+            && self.recovery.is_over()
             && self.unasked_packets == 0
             && self.config.service.is_reliable()
         {
@@ -122,13 +126,19 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         {
             return None;
         }
-        let is_missing = which == ProbePacket::Missing;
-        if oldest.wr.op.has_response() != is_missing {
+        let has_response = oldest.wr.op.has_response();
+        // Only what is known to be missing is repeated if it has a response.
+        let is_allowed = match which {
+            ProbePacket::Oldest | ProbePacket::Newest => !has_response,
+            ProbePacket::Missing => has_response,
+            ProbePacket::Hole => true,
+        };
+        if !is_allowed {
             return None;
         }
         let at = match which {
-            ProbePacket::Oldest | ProbePacket::Missing => (self.una, 0, self.una.since(oldest.psn)),
             ProbePacket::Newest => self.newest_data()?,
+            _ => (self.una, 0, self.una.since(oldest.psn)),
         };
         let cursor = (self.next, self.sent, self.sent_packets);
         let unasked = (self.unasked_packets, self.unasked_messages);
@@ -137,8 +147,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         (self.next, self.sent, self.sent_packets) = at;
         let slot = self.slot_at(self.sent);
         let transmit = match oldest.wr.op {
-            SendOp::Read => self.missing_part(slot),
-            _ if is_missing => {
+            SendOp::Read => self.missing_part(slot, which == ProbePacket::Hole),
+            _ if has_response => {
                 self.rd_atomic.rewind();
                 self.atomic_packet(slot)
             }
@@ -151,7 +161,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let transmit = transmit?;
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
-        if !is_missing {
+        if which == ProbePacket::Hole {
+            let end = match oldest.wr.op {
+                SendOp::Read => self.rd_atomic.first_end(),
+                _ => None,
+            };
+            self.on_resent(end.map_or(1, |end| end.since(self.una)), now);
+        } else if which != ProbePacket::Missing {
             self.stats.retransmitted = retransmitted;
             self.stats.probes = self.stats.probes.wrapping_add(1);
             self.probe.on_sent(now);
@@ -159,13 +175,18 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         Some(transmit)
     }
 
-    /// A READ request for the packets at the cursor that are missing before one that came.
-    fn missing_part(&mut self, slot: u32) -> Option<Transmit> {
+    /// A READ request for the packets at the cursor that are missing before one that came, or for
+    /// all of those that were asked for together.
+    fn missing_part(&mut self, slot: u32, is_whole: bool) -> Option<Transmit> {
         let wqe = *self.queue.get(slot as usize)?;
         let (mtu, index) = (self.config.mtu, self.sent_packets);
         let rest = wqe.packets.saturating_sub(index);
         let end = self.rd_atomic.first_end()?;
-        let count = self.missing(end.since(self.next).min(rest));
+        let whole = end.since(self.next).min(rest);
+        let count = match is_whole {
+            true => whole,
+            false => self.missing(whole),
+        };
         let offset = mtu.offset(index);
         let header = self.rdma_request(Operation::ReadRequest, &wqe, |wr| Reth {
             va: wr.remote_addr.wrapping_add(u64::from(offset)),
@@ -301,7 +322,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     fn window_room(&self) -> u32 {
         if self.config.service.is_reliable() {
             self.window_packets()
-                .saturating_sub(self.next.since(self.una))
+                .saturating_sub(self.flight_packets())
+                .min(self.ahead_room())
         } else {
             u32::MAX
         }
@@ -475,7 +497,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         .min(rest);
         let end = index.saturating_add(count);
-        let in_flight = self.next.since(self.una);
+        let in_flight = self.flight_packets();
         if in_flight != 0 && in_flight.saturating_add(count) > window {
             self.on_limited();
             self.probe();

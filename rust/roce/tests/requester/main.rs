@@ -10,6 +10,7 @@ mod early;
 mod local;
 mod probes;
 mod queue;
+mod recovery;
 mod responses;
 mod retries;
 

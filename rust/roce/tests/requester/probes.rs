@@ -75,8 +75,8 @@ fn what_is_missing_is_sent_again_when_the_responder_says_so() {
     h.ack(1);
     assert_eq!(h.numbers(), []);
     h.nak(2, 0x60);
-    assert_eq!(h.numbers(), [2, 3, 4]);
-    assert_eq!(h.requester.stats().retransmitted, 3);
+    assert_eq!(h.numbers(), [2]);
+    assert_eq!(h.requester.stats().retransmitted, 1);
     h.ack(4);
     assert_eq!(h.statuses(), [Success; 2]);
 }
@@ -310,7 +310,7 @@ fn a_packet_sent_twice_is_not_measured() {
     h.post(SendOp::Send, 256 * 2);
     h.numbers();
     h.nak(0, 0x60);
-    assert_eq!(h.numbers(), [0, 1]);
+    assert_eq!(h.numbers(), [0]);
     // This would be a round trip of nearly a timeout.
     h.now += 15 * TIMEOUT;
     h.ack(1);

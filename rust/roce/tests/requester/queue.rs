@@ -14,10 +14,12 @@ fn local_work_takes_its_turn_and_is_done_once() {
     assert_eq!(h.env.locals, [1]);
     assert_eq!(h.statuses(), []);
     h.nak(0, 0x60);
-    assert_eq!(h.numbers(), [0, 1]);
+    assert_eq!(h.numbers(), [0]);
     assert_eq!(h.env.locals, [1]);
     h.ack(0);
     assert_eq!(h.statuses(), [Success, Success]);
+    assert_eq!(h.numbers(), [1]);
+    assert_eq!(h.env.locals, [1]);
     h.ack(1);
     assert_eq!(h.statuses(), [Success; 3]);
 }

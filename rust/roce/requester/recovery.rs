@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is sent again after a NAK for a gap: one packet at a time to a responder that keeps those
+//! behind it, everything to one that does not.
+
+use core::ops::DerefMut;
+
+use super::{
+    Requester,
+    Wqe, //
+};
+use crate::psn::Psn;
+
+/// So far ahead of the oldest packet a responder is trusted to keep what it gets.
+const AHEAD: u32 = 384;
+
+/// So many holes in a row of one packet each, and the responder is taken for one that drops what
+/// comes early.
+const SINGLE_HOLES: u8 = 3;
+
+/// What is known of the responder.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Peer {
+    /// Nothing: the next gap tells.
+    #[default]
+    Unknown,
+    /// It keeps requests that come before an earlier one.
+    Keeps,
+    /// It did not, when that was tried for the first time.
+    Dropped,
+    /// It drops them.
+    Drops,
+}
+
+/// The packets before `end` were in flight when one of them was found to be missing.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    end: Psn,
+    /// Behind what was sent again last.
+    resent: Psn,
+    /// When that was, or is about to be.
+    at: u64,
+    /// Holes so far, in a row, before which nothing else was missing.
+    singles: u8,
+}
+
+/// Recovery without selective acknowledgements, as NewReno's (RFC 6582): the packet that is missing
+/// is sent again, and an ACK that reaches behind it, but not to the end of what was in flight then,
+/// names the next one.
+///
+/// No bit on the wire says whether a responder keeps what comes early. So the first time, the
+/// missing packet is sent alone. If the ACK for it reaches further, the responder has kept others.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Recovery {
+    peer: Peer,
+    flight: Option<Flight>,
+}
+
+impl Recovery {
+    /// Everything is sent again.
+    #[inline]
+    pub(super) fn stop(&mut self) {
+        self.flight = None;
+    }
+
+    /// Nothing may be sent before the answer to what was sent again has come.
+    #[inline]
+    pub(super) fn is_trial(&self) -> bool {
+        self.flight.is_some() && self.peer != Peer::Keeps
+    }
+
+    #[inline]
+    pub(super) fn is_over(&self) -> bool {
+        self.flight.is_none()
+    }
+}
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// Packets that the window counts as in flight. Of those that were when one was found to be
+    /// missing, all have arrived by the time its copy has.
+    #[inline]
+    pub(super) fn flight_packets(&self) -> u32 {
+        match self.recovery.flight {
+            Some(flight) => self
+                .next
+                .since(self.una)
+                .saturating_sub(flight.end.since(self.una)),
+            None => self.next.since(self.una),
+        }
+    }
+
+    /// Packets that may be sent before the responder has to drop what comes early.
+    #[inline]
+    pub(super) fn ahead_room(&self) -> u32 {
+        match self.recovery.flight {
+            Some(_) => AHEAD.saturating_sub(self.next.since(self.una)),
+            None => u32::MAX,
+        }
+    }
+
+    /// The responder says that the oldest packet is missing. False if everything has to be sent
+    /// again.
+    pub(super) fn recover(&mut self, now: u64) -> bool {
+        let has_response = self
+            .oldest_assigned()
+            .is_none_or(|wqe| wqe.wr.op.has_response());
+        let can_tell = match self.recovery.peer {
+            Peer::Keeps => true,
+            // Responses come one by one, unlike an ACK.
+            Peer::Unknown | Peer::Dropped => !has_response,
+            Peer::Drops => false,
+        };
+        if !can_tell || self.next != self.max {
+            return false;
+        }
+        if let Some(flight) = self.recovery.flight {
+            // A copy is on its way, or due.
+            if flight.resent.is_after(self.una)
+                && now.saturating_sub(flight.at) < self.rtt.smoothed().max(1)
+            {
+                return true;
+            }
+            self.resend_oldest(flight, now);
+            return true;
+        }
+        // An answer may now take longer than a round trip.
+        self.timed = None;
+        let flight = Flight {
+            end: self.max,
+            resent: self.una,
+            at: now,
+            singles: 0,
+        };
+        if self.probe.is_on_its_way(now, self.rtt.min()) {
+            self.recovery.flight = Some(Flight {
+                resent: self.una.next(),
+                ..flight
+            });
+        } else {
+            self.resend_oldest(flight, now);
+        }
+        true
+    }
+
+    /// Has the oldest packet sent again.
+    fn resend_oldest(&mut self, flight: Flight, now: u64) {
+        self.recovery.flight = Some(Flight {
+            resent: self.una.next(),
+            at: now,
+            ..flight
+        });
+        self.probe.ask_for_hole();
+    }
+
+    /// The oldest packet was sent again, or a READ of so many packets.
+    #[inline]
+    pub(super) fn on_resent(&mut self, count: u32, now: u64) {
+        if let Some(flight) = &mut self.recovery.flight {
+            flight.at = now;
+            flight.resent = self.una.add(count);
+        }
+    }
+
+    /// A response moved the oldest packet on while something was missing. The next response may be
+    /// right behind it, so that this does not say what is missing next.
+    #[inline]
+    pub(super) fn on_recovery_response(&mut self) {
+        if let Some(flight) = self.recovery.flight {
+            if self.una.is_after(flight.resent) {
+                self.recovery.peer = Peer::Keeps;
+            }
+            if !self.una.is_before(flight.end) {
+                self.recovery.flight = None;
+            }
+        }
+    }
+
+    /// An ACK moved the oldest packet on while something was missing.
+    pub(super) fn on_recovery_ack(&mut self, now: u64) {
+        self.on_recovery_response();
+        let Some(flight) = self.recovery.flight else {
+            return;
+        };
+        if self.una.is_before(flight.resent) {
+            // More of it is on its way.
+            return;
+        }
+        if self.una.is_after(flight.resent) {
+            self.resend_oldest(
+                Flight {
+                    singles: 0,
+                    ..flight
+                },
+                now,
+            );
+            return;
+        }
+        let has_response = self
+            .oldest_assigned()
+            .is_some_and(|wqe| wqe.wr.op.has_response());
+        let singles = flight.singles.saturating_add(1);
+        match self.recovery.peer {
+            Peer::Keeps if singles < SINGLE_HOLES => {
+                self.resend_oldest(Flight { singles, ..flight }, now);
+                return;
+            }
+            // If it was kept, its response comes after the ACK.
+            _ if has_response => {}
+            Peer::Unknown => self.recovery.peer = Peer::Dropped,
+            Peer::Dropped => self.recovery.peer = Peer::Drops,
+            Peer::Keeps | Peer::Drops => {}
+        }
+        self.rewind();
+    }
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One packet is missing at a responder that keeps those behind it.
+
+use super::*;
+
+/// The round trip of [`sent`].
+const ROUND_TRIP: u64 = 100 * US;
+
+/// A connection that has measured a round trip and has sent so many packets, 1 and so on.
+fn sent(count: u32) -> Host {
+    let mut h = Host::with(&RequesterConfig {
+        timeout: 14,
+        ..config()
+    });
+    h.post(SendOp::Send, 8);
+    h.numbers();
+    h.now += ROUND_TRIP;
+    h.ack(0);
+    h.post(SendOp::Write, 256 * count);
+    assert_eq!(h.numbers().len() as u32, count);
+    h
+}
+
+/// The same, and it is known that the responder keeps what comes early. The next number is 5.
+fn keeper() -> Host {
+    let mut h = sent(4);
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2]);
+    h.now += ROUND_TRIP;
+    h.ack(4);
+    assert_eq!(h.statuses(), [Success; 2]);
+    assert_eq!(h.numbers(), []);
+    h
+}
+
+#[test]
+fn the_missing_packet_is_sent_alone_and_asks() {
+    let mut h = sent(6);
+    h.nak(2, 0x60);
+    let again = h.sent();
+    assert_eq!(
+        again.iter().map(|s| (s.1, s.2)).collect::<Vec<_>>(),
+        [(2, true)]
+    );
+    // Nothing new goes to a responder of which nothing is known.
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), []);
+    h.now += ROUND_TRIP;
+    h.ack(6);
+    assert_eq!(h.numbers(), [7]);
+    assert_eq!(h.requester.stats().retransmitted, 1);
+}
+
+#[test]
+fn new_data_go_on_and_an_ack_names_the_next_hole() {
+    let mut h = keeper();
+    h.post(SendOp::Write, 256 * 8);
+    assert_eq!(h.numbers().len(), 8);
+    h.nak(6, 0x60);
+    h.post(SendOp::Write, 256 * 2);
+    assert_eq!(h.numbers(), [6, 13, 14]);
+    // A NAK that crossed it is none for the copy.
+    h.now += ROUND_TRIP - 1;
+    h.nak(6, 0x60);
+    assert_eq!(h.numbers(), []);
+    h.ack(8);
+    assert_eq!(h.numbers(), [9]);
+    h.nak(9, 0x60);
+    assert_eq!(h.numbers(), []);
+    h.now += ROUND_TRIP;
+    h.ack(14);
+    assert_eq!(h.statuses(), [Success; 4]);
+    let stats = h.requester.stats();
+    assert_eq!(
+        (stats.retransmitted, stats.timeouts, stats.probes),
+        (3, 0, 0)
+    );
+}
+
+#[test]
+fn a_copy_that_is_lost_is_sent_again_after_a_round_trip() {
+    let mut h = keeper();
+    h.post(SendOp::Write, 256 * 8);
+    h.numbers();
+    h.nak(6, 0x60);
+    assert_eq!(h.numbers(), [6]);
+    h.now += ROUND_TRIP;
+    h.nak(6, 0x60);
+    assert_eq!(h.numbers(), [6]);
+    // Or when nothing is heard.
+    h.time(h.requester.next_deadline().unwrap());
+    assert_eq!(h.numbers(), [6, 12]);
+    assert_eq!(h.requester.stats().timeouts, 0);
+    h.ack(12);
+    assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn no_more_goes_ahead_than_a_responder_keeps() {
+    let mut h = Host::with(&RequesterConfig {
+        max_window: 256 * 4096,
+        ..config()
+    });
+    // A large window.
+    let mut last = 0;
+    for _ in 0..20 {
+        h.post(SendOp::Write, 256 * 3000);
+        while let Some(at) = h.numbers().last() {
+            last = *at;
+            h.ack(last);
+        }
+    }
+    let first = last + 1;
+    h.post(SendOp::Write, 256 * 100);
+    h.numbers();
+    h.nak(first, 0x60);
+    assert_eq!(h.numbers(), [first]);
+    h.ack(first + 99);
+    h.post(SendOp::Write, 256 * 100);
+    h.numbers();
+    h.nak(first + 100, 0x60);
+    h.post(SendOp::Write, 256 * 1000);
+    let ahead = h.numbers();
+    assert_eq!(ahead.len(), 1 + 284);
+    assert_eq!(ahead.last(), Some(&(first + 100 + 383)));
+}
+
+#[test]
+fn many_holes_in_a_row_go_back() {
+    let mut h = keeper();
+    h.post(SendOp::Write, 256 * 8);
+    h.numbers();
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    for at in [5, 6] {
+        h.now += ROUND_TRIP;
+        h.ack(at);
+        assert_eq!(h.numbers(), [at + 1]);
+    }
+    h.now += ROUND_TRIP;
+    h.ack(7);
+    assert_eq!(h.numbers(), [8, 9, 10, 11, 12]);
+    h.ack(12);
+    assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn a_request_with_a_response_that_is_missing_is_sent_whole() {
+    for op in [SendOp::Read, SendOp::FetchAdd] {
+        let mut h = keeper();
+        h.post(op, if op == SendOp::Read { 600 } else { 8 });
+        h.post(SendOp::Send, 8);
+        let all = h.numbers();
+        h.nak(5, 0x60);
+        let packet = h.poll().unwrap();
+        assert!(packet.again);
+        if op == SendOp::Read {
+            assert_eq!(packet.header.as_slice()[24..28], 600u32.to_be_bytes());
+            for (opcode, at, len) in [(0x0d, 5, 256), (0x0e, 6, 256), (0x0f, 7, 88)] {
+                h.answer(Raw::new(opcode, at).aeth(0x1f).data(len));
+            }
+        } else {
+            h.answer(Raw::new(0x12, 5).aeth(0x1f));
+        }
+        h.ack(all[1]);
+        assert_eq!(h.statuses(), [Success; 4], "{op:?}");
+        assert_eq!(h.numbers(), []);
+    }
+}
+
+#[test]
+fn a_timeout_sends_everything_again() {
+    let mut h = keeper();
+    h.post(SendOp::Send, 256 * 3);
+    h.numbers();
+    h.nak(5, 0x60);
+    h.numbers();
+    let timeout = h.now + 16 * TIMEOUT;
+    while let Some(at) = h.requester.next_deadline().filter(|at| *at < timeout) {
+        h.time(at);
+        h.numbers();
+    }
+    h.time(timeout);
+    assert_eq!(h.numbers(), [5, 6, 7]);
+    h.ack(7);
+    assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn responses_say_nothing_of_what_is_behind_them() {
+    // A READ that is missing does not tell what is kept.
+    let mut h = sent(1);
+    h.ack(1);
+    h.post(SendOp::Read, 256 * 3);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [2, 5]);
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2, 5]);
+    // Nor does an ACK before one.
+    let mut h = sent(2);
+    h.post(SendOp::Read, 256);
+    h.post(SendOp::Send, 256 * 2);
+    assert_eq!(h.numbers(), [3, 4, 5]);
+    for _ in 0..4 {
+        h.nak(1, 0x60);
+        assert_eq!(h.numbers(), [1]);
+        h.now += ROUND_TRIP;
+    }
+    h.ack(2);
+    // Maybe its response comes, but a responder that dropped it has said so already.
+    assert_eq!(h.numbers(), [3]);
+    h.now += ROUND_TRIP;
+    h.answer(Raw::new(0x10, 3).aeth(0x1f).data(256));
+    h.ack(5);
+    assert_eq!(h.statuses(), [Success; 4]);
+    // A responder that is known to keep them is asked for the READ alone.
+    let mut h = keeper();
+    h.post(SendOp::Read, 256);
+    h.post(SendOp::Read, 256);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [5, 6, 7]);
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    for at in [5, 6] {
+        h.answer(Raw::new(0x10, at).aeth(0x1f).data(256));
+        assert_eq!(h.numbers(), []);
+    }
+    h.ack(7);
+    assert_eq!(h.statuses(), [Success; 5]);
+}
