@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300
-"""The measurements of events and of tags, in a short form: they run to their end and
+"""The measurements of events, of tags and of bad wires, in a short form: they run to their end and
 print every figure. The values of the figures are not checked."""
 import os
 import subprocess
@@ -105,6 +105,24 @@ def tags():
             list(values) == ['xroce'] and len(values['xroce']) == 1 and values['xroce'][0] > 0,
             f'{key}: {values}',
         )
+
+
+@case
+def wires():
+    """A clean wire, and one that loses packets, on which small messages go as well."""
+    lossy = 'loss 1 %, 1 ms'
+    got = run('wires', '--quick', '--wires', 'clean;' + lossy)
+    want = {
+        (wire, f'{op} bandwidth, 64 KiB', None)
+        for wire in ('clean', lossy)
+        for op in ('write', 'read', 'send')
+    }
+    want |= {(lossy, 'send latency, 64 B', x) for x in (50, 99, 99.9)}
+    expect_eq(set(got), want, 'rows')
+    for key, values in got.items():
+        expect_eq(sorted(values), ['tcp', 'xroce'], f'{key}')
+        for who, figures_ in values.items():
+            expect(len(figures_) == 1 and figures_[0] > 0, f'{who}, {key}: {figures_}')
 
 
 if net.TYPE != 'xroce' or not os.path.isdir(TOOLS):
