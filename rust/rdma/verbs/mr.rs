@@ -139,10 +139,16 @@ impl<'a, P: Provider> SgList<'a, P> {
     ///
     /// # Errors
     ///
-    /// Those of `ib_sg_to_pages()`; `EINVAL` when the range does not fit the pages.
+    /// Those of `ib_sg_to_pages()`; `EINVAL` when the range does not fit the pages, and when the user
+    /// maps pieces that are smaller than a page of this kernel (NVMe over Fabrics maps 4 KiB, which
+    /// is less than a page on some kernels of arm64): the list has whole pages only.
     pub fn collect(self, pages: &mut PageList) -> Result<u32> {
         pages.clear();
         let raw = self.mr.as_raw();
+        // SAFETY: Written by `ib_map_mr_sg()`, which calls this, before.
+        if (unsafe { (*raw).page_size } as usize) < PAGE_SIZE {
+            return Err(EINVAL);
+        }
         self.mr
             .filling
             .store(ptr::from_mut(pages), Ordering::Relaxed);

@@ -8,6 +8,7 @@ use datapath::{
     limits,
     mcast as groups, //
 };
+use kernel::page::PAGE_SIZE;
 use rdma::{
     device::{
         device_cap,
@@ -68,7 +69,7 @@ pub(crate) fn query(device: &Device<Xroce>) -> DeviceAttr {
         fw_ver: VERSION,
         sys_image_guid: wire.guid().to_be_bytes(),
         max_mr_size: limits::MAX_MR_SIZE,
-        page_size_cap: !0xfff,
+        page_size_cap: !(PAGE_SIZE as u64 - 1),
         vendor_id: VENDOR_ID,
         vendor_part_id: VENDOR_PART_ID,
         hw_ver: 1,
