@@ -492,6 +492,11 @@ class Xrc(Connection):
 
 def recv_wr(sges, wr_id=2):
     """A receive work request."""
+    if not sges:
+        # pyverbs before rdma-core 61 takes no empty list.
+        wr = RecvWR(wr_id=wr_id, num_sge=1, sg=[SGE(0, 0, 0)])
+        wr.num_sge = 0
+        return wr
     return RecvWR(wr_id=wr_id, num_sge=len(sges), sg=sges)
 
 
