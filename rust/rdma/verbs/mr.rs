@@ -139,9 +139,9 @@ impl<'a, P: Provider> SgList<'a, P> {
     ///
     /// # Errors
     ///
-    /// Those of `ib_sg_to_pages()`; `EINVAL` when the range does not fit the pages, and when the user
-    /// maps pieces that are smaller than a page of this kernel (NVMe over Fabrics maps 4 KiB, which
-    /// is less than a page on some kernels of arm64): the list has whole pages only.
+    /// Those of `ib_sg_to_pages()`; `EINVAL` when the range does not fit the pages, and when the
+    /// user maps pieces that are smaller than a page of this kernel (NVMe over Fabrics maps 4 KiB,
+    /// which is less than a page on some kernels of arm64): the list has whole pages only.
     pub fn collect(self, pages: &mut PageList) -> Result<u32> {
         pages.clear();
         let raw = self.mr.as_raw();

@@ -52,7 +52,8 @@ pub(crate) const BACKLOG: u32 = 1024;
 /// each of which some drivers have a buffer of 16 KiB and what belongs to it.
 pub(crate) const BACKLOG_BYTES: u32 = 8 << 20;
 
-/// The memory of requests that wait for an earlier one; at most [`KEPT`] of them do.
+/// The memory of requests that wait for an earlier one; at most
+/// [`KEPT`](roce::responder::KEPT) of them do.
 pub(crate) const EARLY_BYTES: u32 = 4 << 20;
 
 /// A queue pair on the wire. With what [`Ref`] adds it takes less than 2 KiB, on a kernel without
