@@ -389,8 +389,8 @@ def reload(parameters):
 
 
 def up():
-    """The hosts, which send super-packets."""
-    reload('super_packets=1')
+    """The hosts, which send super-packets if nobody says otherwise."""
+    reload('')
     net.hosts_up(4300)
 
 
@@ -399,9 +399,9 @@ def down():
     reload('')
 
 
-def by_default():
-    """Nobody has asked for them."""
-    reload('')
+def by_parameter():
+    """The module was told to send none."""
+    reload('super_packets=0')
     net.hosts_up(4300)
     try:
         cut(sent=False)
@@ -421,5 +421,5 @@ for fn in (turned_off, captured, mirrored, never_through, unreliable, small, shr
 # The debug kernel is slow, and has no macvlan.
 for name in ('bridge', 'router', 'macvlan'):
     ktap.add(name, lambda name=name: through(name), debug=False)
-ktap.add('by_default', by_default, debug=False)
+ktap.add('by_parameter', by_parameter, debug=False)
 ktap.main(up, down)

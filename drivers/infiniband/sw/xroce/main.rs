@@ -43,8 +43,8 @@ module! {
             description: "Copy between queue pairs of one host instead of sending packets (1)",
         },
         super_packets: u8 {
-            default: 0,
-            description: "Hand packets of one burst to the network as super-packets (0)",
+            default: 1,
+            description: "Hand packets of one burst to the network as super-packets (1)",
         },
         comp_vectors: u32 {
             default: 0,

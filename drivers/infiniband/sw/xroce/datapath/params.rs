@@ -8,7 +8,7 @@ use crate::prelude::*;
 static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 
 /// Whether packets may share super-packets.
-static SUPER_PACKETS: Atomic<u32> = Atomic::new(0);
+static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 
 /// Sets the parameters; before the first device is made.
 pub fn set(local_copy: bool, super_packets: bool) {
