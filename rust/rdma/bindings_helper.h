@@ -22,6 +22,7 @@
 #include "services/mem.h"
 #include "services/mem/on_demand.h"
 #include "services/mem/persistent.h"
+#include "services/net/arrival.h"
 #include "services/net/netdev.h"
 #include "services/net/route.h"
 #include "services/net/sender.h"

@@ -26,6 +26,7 @@ use kernel::{
 use rdma::{
     dim::Adaptive,
     net::{
+        Arrival,
         GidAddr,
         Namespace,
         NamespaceId,
@@ -33,6 +34,7 @@ use rdma::{
         NetdevEvent,
         NetdevEvents,
         NetdevNotifier,
+        Peek,
         Receiver,
         RxSkb,
         Tunnel, //
@@ -114,6 +116,10 @@ struct Nobody;
 
 impl Receiver for Nobody {
     fn receive(_ns: NamespaceId, _skb: RxSkb) {}
+
+    fn steer(_ns: NamespaceId, packet: Arrival, _peek: &Peek<'_>) -> Result<(), Arrival> {
+        Err(packet)
+    }
 
     fn refused(_ns: NamespaceId, _dst: &GidAddr) {}
 }

@@ -24,6 +24,7 @@
 
 #include "services/ends.h"
 #include "services/irq.h"
+#include "services/net/arrival.h"
 
 /**
  * struct xrdma_vector - one interrupt
@@ -33,6 +34,8 @@
  * @data: argument of the handler.
  * @name: in /proc/interrupts; set once the interrupt is requested.
  * @index: its hardware number in the domain.
+ * @cpu: where its handler runs, and whether that is the affinity that it was made
+ *	with: twice the CPU, plus one if it is. To be read at any time.
  * @irq: its Linux number; 0 while there is none.
  * @broken: its affinity is not what was asked for, because none of those CPUs
  *	is there.
@@ -46,6 +49,7 @@ struct xrdma_vector {
 	void *data;
 	char *name;
 	u32 index;
+	u32 cpu;
 	unsigned int irq;
 	bool broken;
 	cpumask_var_t wanted;
@@ -119,6 +123,12 @@ static int xrdma_vector_retrigger(struct irq_data *d)
 	return 1;
 }
 
+/* The possible CPU that vector @index is for at first. */
+static unsigned int xrdma_vector_home(u32 index)
+{
+	return cpumask_nth(index % num_possible_cpus(), cpu_possible_mask);
+}
+
 #ifdef CONFIG_SMP
 /*
  * Of the CPUs allowed, one gets the interrupt, as with message signalled
@@ -146,6 +156,8 @@ static int xrdma_vector_set_affinity(struct irq_data *d,
 				  dest);
 	if (cpu >= nr_cpu_ids)
 		return -EINVAL;
+	WRITE_ONCE(v->cpu, 2 * cpu + (cpu == xrdma_vector_home(v->index) &&
+				      cpumask_weight(dest) == 1));
 	return irq_chip_redirect_set_affinity(d, cpumask_of(cpu), force);
 }
 #endif
@@ -251,14 +263,9 @@ struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler)
 		INIT_WORK(&set->vector[i].later, xrdma_vector_later);
 		set->vector[i].set = set;
 		set->vector[i].index = i;
+		set->vector[i].cpu = 2 * xrdma_vector_home(i) + 1;
 	}
 	return set;
-}
-
-/* The possible CPU that vector @index is for at first. */
-static unsigned int xrdma_vector_home(u32 index)
-{
-	return cpumask_nth(index % num_possible_cpus(), cpu_possible_mask);
 }
 
 /* One interrupt: its descriptor, its name, its handler. */
@@ -367,6 +374,17 @@ int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
 struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index)
 {
 	return index < set->count ? &set->vector[index] : NULL;
+}
+
+/*
+ * The CPU that bulk work for @v belongs on, if it comes to the present CPU; -1: the
+ * present one. Softirq.
+ */
+int xrdma_vector_bulk_cpu(const struct xrdma_vector *v)
+{
+	u32 cpu = READ_ONCE(v->cpu);
+
+	return xrdma_bulk_cpu(cpu / 2, cpu & 1);
 }
 
 /* As xrdma_vectors_end(), unless that has happened; and frees the memory. */

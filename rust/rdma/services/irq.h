@@ -20,6 +20,7 @@ struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler);
 int xrdma_vectors_start(struct xrdma_vectors *set, const char *prefix,
 			void *const *data);
 struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index);
+int xrdma_vector_bulk_cpu(const struct xrdma_vector *v);
 void xrdma_vectors_free(struct xrdma_vectors *set);
 void xrdma_vector_raise(struct xrdma_vector *v);
 void xrdma_vector_raise_later(struct xrdma_vector *v);

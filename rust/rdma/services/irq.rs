@@ -55,6 +55,18 @@ impl Line {
         unsafe { bindings::xrdma_vector_raise(self.0.as_ptr()) };
     }
 
+    /// The CPU on which bulk work belongs that comes to the present CPU and ends in this interrupt;
+    /// `None`: the present one. Softirq.
+    ///
+    /// # Safety
+    ///
+    /// As for [`raise`](Self::raise).
+    pub(crate) unsafe fn bulk_cpu(self) -> Option<u32> {
+        // SAFETY: By contract the set, of which this is an element, has not been freed.
+        let cpu = unsafe { bindings::xrdma_vector_bulk_cpu(self.0.as_ptr()) };
+        u32::try_from(cpu).ok()
+    }
+
     /// As [`raise`](Self::raise), but from softirq: when other softirqs, and if they take long
     /// tasks, have had their turn on this CPU.
     ///

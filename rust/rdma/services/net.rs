@@ -9,9 +9,11 @@
 //! C headers: `include/linux/skbuff.h`, `include/net/udp_tunnel.h`, `include/net/route.h`.
 
 mod addr;
+mod arrival;
 mod backlog;
 mod namespace;
 mod netdev;
+mod queue;
 mod route;
 mod rx;
 mod sender;
@@ -20,6 +22,13 @@ mod tx;
 
 pub use {
     addr::GidAddr,
+    arrival::{
+        other_cpu,
+        Arrival,
+        Arrivals,
+        Due,
+        Peek, //
+    },
     backlog::Backlog,
     namespace::{
         Namespace,

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Work items that carry a number instead of a pointer. */
+#include <linux/cpumask.h>
 #include <linux/hashtable.h>
+#include <linux/interrupt.h>
+#include <linux/preempt.h>
 #include <linux/sched/signal.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/workqueue.h>
 
 #include "services/ends.h"
@@ -13,6 +17,7 @@
  * struct xrdma_work - a function that is called in softirq, or in a thread
  * @end: its end.
  * @work: calls it in softirq.
+ * @yield: queues @work, behind other softirqs.
  * @run: calls it in a thread.
  * @bh_queue: for @work.
  * @run_queue: for @run.
@@ -29,6 +34,7 @@
 struct xrdma_work {
 	struct xrdma_end end;
 	struct work_struct work;
+	struct tasklet_struct yield;
 	struct work_struct run;
 	struct workqueue_struct *bh_queue;
 	struct workqueue_struct *run_queue;
@@ -79,6 +85,13 @@ static void xrdma_work_bh(struct work_struct *work)
 	struct xrdma_work *w = container_of(work, struct xrdma_work, work);
 
 	w->call(w->fn, w->cookie);
+}
+
+static void xrdma_work_yielded(struct tasklet_struct *t)
+{
+	struct xrdma_work *w = container_of(t, struct xrdma_work, yield);
+
+	queue_work(w->bh_queue, &w->work);
 }
 
 /* A run of @w, which is counted already. Under the lock of its process. */
@@ -140,6 +153,8 @@ void xrdma_work_stop(struct xrdma_work *w)
 
 	disable_work_sync(&w->work);
 	disable_work_sync(&w->run);
+	/* It queues nothing any more. */
+	tasklet_kill(&w->yield);
 
 	spin_lock_irq(&p->lock);
 	/* Its run was taken back before it began. */
@@ -171,6 +186,7 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
 	if (!w)
 		return NULL;
 	INIT_WORK(&w->work, xrdma_work_bh);
+	tasklet_setup(&w->yield, xrdma_work_yielded);
 	INIT_WORK(&w->run, xrdma_work_run);
 	INIT_LIST_HEAD(&w->waiting);
 	w->bh_queue = bh;
@@ -190,6 +206,39 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
 bool xrdma_work_schedule(struct xrdma_work *w)
 {
 	return queue_work(w->bh_queue, &w->work);
+}
+
+/*
+ * As above, when other softirqs of this CPU have had their turn. A work item that queues
+ * itself is called again at once, up to ten times: what it has sent over a virtual link
+ * would wait all the time. Tasklets run behind the work items of a softirq, and those that
+ * they queue in the next round. Softirq.
+ */
+void xrdma_work_yield(struct xrdma_work *w)
+{
+	struct xrdma_process *p = w->process;
+	unsigned long flags;
+
+	spin_lock_irqsave(&p->lock, flags);
+	if (!w->stopped)
+		tasklet_schedule(&w->yield);
+	spin_unlock_irqrestore(&p->lock, flags);
+}
+
+/*
+ * As xrdma_work_schedule(), on CPU @cpu if that is there. A CPU goes when no other has
+ * preemption off, and leaves its work to one that stays. Any context.
+ */
+bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu)
+{
+	bool queued;
+
+	preempt_disable();
+	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+		cpu = smp_processor_id();
+	queued = queue_work_on(cpu, w->bh_queue, &w->work);
+	preempt_enable();
+	return queued;
 }
 
 /*
@@ -274,6 +323,12 @@ void xrdma_step_end(struct xrdma_step *s)
 bool xrdma_signal_pending(void)
 {
 	return signal_pending(current);
+}
+
+/* A macro. A hint where preemption is on. */
+__u32 xrdma_this_cpu(void)
+{
+	return raw_smp_processor_id();
 }
 
 /* cond_resched() is a macro. Process context. */

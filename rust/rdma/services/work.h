@@ -31,6 +31,8 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
 				    struct xrdma_process *p, xrdma_call_fn call,
 				    void *fn, __u64 cookie);
 bool xrdma_work_schedule(struct xrdma_work *w);
+void xrdma_work_yield(struct xrdma_work *w);
+bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu);
 bool xrdma_work_schedule_thread(struct xrdma_work *w);
 void xrdma_work_stop(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
@@ -51,6 +53,7 @@ void xrdma_step_begin(struct xrdma_step *s);
 void xrdma_step_end(struct xrdma_step *s);
 struct xrdma_step *xrdma_step_current(void);
 bool xrdma_signal_pending(void);
+__u32 xrdma_this_cpu(void);
 void xrdma_cond_resched(void);
 
 #endif /* XRDMA_SERVICES_WORK_H */

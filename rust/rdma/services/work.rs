@@ -285,6 +285,22 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule(self.ptr.as_ptr()) }
     }
 
+    /// As [`schedule`](Self::schedule), but other softirqs of this CPU have their turn before:
+    /// packets that were sent over a virtual link are received, for example. Softirq.
+    #[inline]
+    pub fn give_way(&self) {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_work_yield(self.ptr.as_ptr()) };
+    }
+
+    /// As [`schedule`](Self::schedule), on CPU `cpu` if that is online. If the function was to
+    /// start already, or runs, it starts where it was to start, or runs. Any context but NMI.
+    #[inline]
+    pub fn schedule_on(&self, cpu: u32) -> bool {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_work_schedule_on(self.ptr.as_ptr(), cpu) }
+    }
+
     /// As [`schedule`](Self::schedule), but the function starts in a kernel thread, where it may
     /// sleep: when its turn comes, since few items of one process have a thread at a time. With
     /// items that are scheduled in both ways it may run twice at a time. Any context but NMI.
@@ -325,6 +341,14 @@ pub fn may_sleep() -> bool {
 pub fn signal_pending() -> bool {
     // SAFETY: Looks at the current task.
     unsafe { bindings::xrdma_signal_pending() }
+}
+
+/// The number of the present CPU; where preemption is on, it may be another one already. Any
+/// context.
+#[inline]
+pub fn this_cpu() -> u32 {
+    // SAFETY: Looks at the current CPU.
+    unsafe { bindings::xrdma_this_cpu() }
 }
 
 /// Lets another task run if one is due. Process context, sleeps.

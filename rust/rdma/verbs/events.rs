@@ -260,6 +260,15 @@ impl CqHandle {
         }
     }
 
+    /// The CPU on which bulk work belongs that comes to the present CPU and completes in the queue:
+    /// that of the queue's vector, as with hardware, or if nobody has chosen the affinity of the
+    /// vector, another one if packets come to that. `None`: the present one. Softirq.
+    pub fn bulk_cpu(&self) -> Option<u32> {
+        let _inside = self.0.cell.gate.enter()?;
+        // SAFETY: As in `completion`.
+        unsafe { self.0.vector.bulk_cpu() }
+    }
+
     /// Tells the user of the queue that it is broken (`IB_EVENT_CQ_ERR`). Any context.
     pub fn error(&self) {
         let Some(_inside) = self.0.cell.gate.enter() else {

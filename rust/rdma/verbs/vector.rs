@@ -99,6 +99,16 @@ impl Vector {
         }
     }
 
+    /// See [`Line::bulk_cpu`].
+    ///
+    /// # Safety
+    ///
+    /// As for [`deliver`](Self::deliver).
+    pub(crate) unsafe fn bulk_cpu(&self) -> Option<u32> {
+        // SAFETY: By contract.
+        unsafe { self.line.bulk_cpu() }
+    }
+
     /// The source that has waited longest. `None`: the handler ends. For the handler only.
     fn pop(&self) -> Option<Arc<CqCell>> {
         let mut queue = self.queue.lock();

@@ -168,6 +168,7 @@ static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 		if (!d)
 			return -ENOMEM;
 		refcount_set(&d->ref, 1);
+		d->cpu = raw_smp_processor_id();
 		spin_lock_irqsave(&t->lock, flags);
 		list_add(&d->link, &t->dsts);
 		spin_unlock_irqrestore(&t->lock, flags);
@@ -409,6 +410,18 @@ static void xrdma_tx_forget(struct sk_buff *skb)
 	XRDMA_TX_CB(skb)->may_join = false;
 }
 
+/*
+ * Packets of a queue pair are sent on the CPU of a doorbell, of an answer, or of a
+ * timer. The stack would choose the transmit queue by that (XPS), and they would
+ * overtake each other.
+ */
+static void xrdma_tx_keep_queue(struct sk_buff *skb, const struct xrdma_dst *d)
+{
+#ifdef CONFIG_XPS
+	skb->sender_cpu = d->cpu + 1;
+#endif
+}
+
 /* Whether @seg may be in one super-packet with @skb, as far as the list knows. */
 static bool xrdma_tx_may_join(const struct sk_buff *skb, const struct sk_buff *seg)
 {
@@ -483,6 +496,7 @@ static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
 	if (segs > 1)
 		done->supers++;
 	xrdma_tx_forget(skb);
+	xrdma_tx_keep_queue(skb, d);
 	xrdma_dst_put(d);
 	skb_dst_set_noref(skb, dst);
 	if (IS_ENABLED(CONFIG_IPV6) && skb->protocol == htons(ETH_P_IPV6))

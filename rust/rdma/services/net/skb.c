@@ -144,6 +144,12 @@ void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool
 	skb_orphan(skb);
 }
 
+/* The link layer that a detached packet came over. The control block is a cast. */
+struct xrdma_rx_link xrdma_rx_link(struct sk_buff *skb)
+{
+	return xrdma_rx_info(skb)->link;
+}
+
 /* Inline in some configurations. The packet did its work. */
 void xrdma_skb_consume(struct sk_buff *skb)
 {

@@ -55,6 +55,7 @@ int xrdma_rx_parse(struct sk_buff *skb);
 bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16]);
 void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link);
 void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super);
+struct xrdma_rx_link xrdma_rx_link(struct sk_buff *skb);
 void xrdma_skb_consume(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,

@@ -22,6 +22,7 @@ struct xrdma_sender;
  * struct xrdma_dst - the destination of a route, for as long as its tunnel is open
  * @dst: the destination, with a reference, or NULL.
  * @cookie: validity cookie of an IPv6 @dst.
+ * @cpu: its packets go to the transmit queue that this CPU uses, whichever sends them.
  * @ref: the route, and packets that are to be sent along it.
  * @link: in &xrdma_tunnel.dsts until the route is released.
  *
@@ -34,6 +35,7 @@ struct xrdma_sender;
 struct xrdma_dst {
 	struct dst_entry __rcu *dst;
 	u32 cookie;
+	u32 cpu;
 	refcount_t ref;
 	struct list_head link;
 };
@@ -43,6 +45,7 @@ struct xrdma_dst {
  * @sk4: IPv4 socket, NULL when closed.
  * @sk6: IPv6 socket, NULL when closed or without IPv6.
  * @receive: where packets go.
+ * @steer: decides which packets are received on another CPU.
  * @cookie: identifies the namespace.
  * @pernet: back pointer, NULL when closed.
  * @users: open handles.
@@ -60,6 +63,7 @@ struct xrdma_tunnel {
 	struct sock __rcu *sk4;
 	struct sock __rcu *sk6;
 	xrdma_receive_fn receive;
+	xrdma_steer_fn steer;
 	u64 cookie;
 	struct xrdma_pernet *pernet;
 	unsigned int users;

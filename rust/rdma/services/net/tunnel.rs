@@ -17,9 +17,11 @@ use kernel::{
 };
 
 use super::{
+    Arrival,
     GidAddr,
     Namespace,
     NamespaceId,
+    Peek,
     RxSkb, //
 };
 use crate::{
@@ -35,6 +37,15 @@ pub trait Receiver: 'static {
     /// A packet came to UDP port 4791 in namespace `ns`. Softirq, in an RCU read section; several
     /// CPUs at a time.
     fn receive(ns: NamespaceId, skb: RxSkb);
+
+    /// A super-packet came, or a packet while others wait in an [`Arrivals`](super::Arrivals), that
+    /// nobody has looked at. Whoever keeps it has it received later
+    /// ([`Due::receive`](super::Due::receive)). Context as above.
+    ///
+    /// # Errors
+    ///
+    /// The packet, which is to be received here and now.
+    fn steer(ns: NamespaceId, packet: Arrival, peek: &Peek<'_>) -> Result<(), Arrival>;
 
     /// A packet for `dst` came that RoCEv2 does not allow, with IP options or extension headers or
     /// too long, and was dropped. Context as above.
@@ -72,9 +83,16 @@ impl Tunnel {
     /// for another receiver; `ENOMEM`; `ENODEV` without [`Services`](crate::work::Services).
     pub fn open<H: Receiver>(ns: &Namespace) -> Result<Self> {
         let mut error = 0;
-        // SAFETY: The namespace is held during the call; `receive` is what the sockets call.
-        let ptr =
-            unsafe { bindings::xrdma_tunnel_open(ns.as_raw(), Some(receive::<H>), &mut error) };
+        // SAFETY: The namespace is held during the call; `receive` and `steer` are what the sockets
+        // call.
+        let ptr = unsafe {
+            bindings::xrdma_tunnel_open(
+                ns.as_raw(),
+                Some(receive::<H>),
+                Some(steer::<H>),
+                &mut error,
+            )
+        };
         let ptr = NonNull::new(ptr).ok_or_else(|| Error::from_errno(error))?;
         // INVARIANT: The call gave us a user and a reference.
         let inner = Inner {
@@ -137,5 +155,30 @@ unsafe extern "C" fn receive<H: Receiver>(
             let dst = GidAddr(unsafe { refused.read() });
             H::refused(NamespaceId(cookie), &dst);
         }
+    }
+}
+
+/// # Safety
+///
+/// `skb` is a packet as [`Arrival`] has it, which the callee gets if it returns true, and `peek` is
+/// valid during the call.
+unsafe extern "C" fn steer<H: Receiver>(
+    cookie: u64,
+    skb: *mut kernel::bindings::sk_buff,
+    peek: *const bindings::xrdma_peek,
+) -> bool {
+    let Some(skb) = NonNull::new(skb) else {
+        return false;
+    };
+    // SAFETY: By the safety requirement.
+    let (packet, peek) = unsafe { (Arrival::from_raw(skb), Peek(&*peek)) };
+    match H::steer(NamespaceId(cookie), packet, &peek) {
+        Ok(()) => true,
+        // The caller's again, unless it is another one.
+        Err(packet) if packet.is_of(skb) => {
+            let _ = packet.into_raw();
+            false
+        }
+        Err(_) => true,
     }
 }

@@ -14,6 +14,7 @@
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
 
+#include "services/net/arrival.h"
 #include "services/net/gso.h"
 #include "services/net/skb.h"
 #include "services/net/tunnel.h"
@@ -92,24 +93,65 @@ static void xrdma_receive_cut(struct xrdma_tunnel *t, struct sock *sk,
 }
 
 /*
+ * True: the packet is received later, on another CPU. It is detached for that, and so
+ * is one that is not, which does no harm.
+ */
+static bool xrdma_steer(struct xrdma_tunnel *t, struct sk_buff *skb,
+			const struct xrdma_rx_link *link)
+{
+	struct xrdma_peek peek;
+
+	/* Those of one packet's length need not be looked at if none waits. */
+	if (!skb_is_gso(skb) && !atomic_read(&xrdma_arrivals))
+		return false;
+	if (!xrdma_peek(skb, &peek))
+		return false;
+	xrdma_rx_detach(skb, link, false);
+	return t->steer(t->cookie, skb, &peek);
+}
+
+/*
+ * Receives a packet that t->steer() has taken. So that Rust need not know what a
+ * super-packet is. Softirq or process context.
+ */
+void xrdma_arrival_receive(struct xrdma_tunnel *t, struct sk_buff *skb)
+{
+	/* The parser has its own ideas of the control block. */
+	struct xrdma_rx_link link = xrdma_rx_link(skb);
+
+	local_bh_disable();
+	rcu_read_lock();
+	if (skb_is_gso(skb))
+		xrdma_receive_super(t, skb, &link);
+	else
+		xrdma_receive(t, skb, &link, false);
+	rcu_read_unlock();
+	local_bh_enable();
+}
+
+/*
  * Softirq, in an RCU read section. The packet is ours in any case: 0 tells UDP so.
  */
 static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	struct xrdma_tunnel *t = rcu_dereference_sk_user_data(sk);
 	struct xrdma_rx_link link;
+	bool is_super;
 
 	if (unlikely(!t)) {
 		kfree_skb(skb);
 		return 0;
 	}
 	xrdma_rx_read_link(skb, &link);
-	if (!skb_is_gso(skb) || !xrdma_gso_is_ours(skb))
-		xrdma_receive(t, skb, &link, false);
-	else if (xrdma_gso_is_intact(skb))
+	is_super = skb_is_gso(skb) && xrdma_gso_is_ours(skb);
+	if (is_super && !xrdma_gso_is_intact(skb))
+		xrdma_receive_cut(t, sk, skb, &link);
+	else if (is_super == skb_is_gso(skb) && xrdma_steer(t, skb, &link))
+		return 0;
+	else if (is_super)
 		xrdma_receive_super(t, skb, &link);
 	else
-		xrdma_receive_cut(t, sk, skb, &link);
+		xrdma_receive(t, skb, &link, false);
 	return 0;
 }
 
@@ -199,7 +241,7 @@ static int xrdma_tunnel_setup(struct net *net, struct xrdma_tunnel *t)
  * functions and C structures.
  */
 struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive,
-				       int *error)
+				       xrdma_steer_fn steer, int *error)
 {
 	struct xrdma_pernet *pernet;
 	struct xrdma_tunnel *t;
@@ -223,6 +265,7 @@ struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive
 	if (!t)
 		goto fail;
 	t->receive = receive;
+	t->steer = steer;
 	t->cookie = net->net_cookie;
 	t->users = 1;
 	refcount_set(&t->ref, 1);

@@ -7,6 +7,7 @@
 
 struct net;
 struct sk_buff;
+struct xrdma_peek;
 
 /*
  * Takes a packet that was parsed and detached; or, if @skb is NULL, is told that a
@@ -14,12 +15,19 @@ struct sk_buff;
  */
 typedef void (*xrdma_receive_fn)(__u64 net_cookie, struct sk_buff *skb,
 				 const __u8 (*refused)[16]);
+
+/*
+ * Is shown a packet that was detached but that nobody has looked at. True: it has taken
+ * the packet, to receive it later (xrdma_arrival_receive()).
+ */
+typedef bool (*xrdma_steer_fn)(__u64 net_cookie, struct sk_buff *skb,
+			       const struct xrdma_peek *peek);
 struct xrdma_tunnel;
 
 int xrdma_udp_init(void);
 void xrdma_udp_exit(void);
 struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive,
-				       int *error);
+				       xrdma_steer_fn steer, int *error);
 void xrdma_tunnel_close(struct xrdma_tunnel *t);
 void xrdma_tunnel_put(struct xrdma_tunnel *t);
 __u64 xrdma_tunnel_cookie(const struct xrdma_tunnel *t);

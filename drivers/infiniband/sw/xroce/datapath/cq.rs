@@ -183,6 +183,12 @@ impl WireCq {
         self.dead.load(Relaxed) != 0
     }
 
+    /// The CPU on which bulk work belongs that comes to the present CPU and completes here; `None`:
+    /// the present one. Softirq.
+    pub(crate) fn bulk_cpu(&self) -> Option<u32> {
+        self.handle.bulk_cpu()
+    }
+
     /// `ib_poll_cq`. Any context.
     ///
     /// # Errors

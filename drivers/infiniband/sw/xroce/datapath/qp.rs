@@ -16,6 +16,7 @@ pub mod request;
 pub mod ring;
 pub mod send;
 pub mod state;
+mod steer;
 
 use self::connection::Connection;
 use crate::limits::Charge;
@@ -110,6 +111,13 @@ pub struct WireQp {
     /// Response packets that wait for the owner of the send direction.
     #[pin]
     pub(crate) responses: Backlog,
+    /// Packets that another CPU than theirs receives.
+    #[pin]
+    arrivals: steer::Queue,
+    /// Where the send direction sends bulk data.
+    send_home: steer::Home,
+    /// Where the receive direction does: those of READs.
+    recv_home: steer::Home,
     /// Deadline of the send direction.
     pub(crate) timer: Timer,
     /// When the receive direction goes on with READ data, see [`receive`], or reports a gap.

@@ -14,7 +14,11 @@ use crate::{
     mcast,
     tables, //
 };
-use rdma::net::RxSkb;
+use rdma::net::{
+    Arrival,
+    Peek,
+    RxSkb, //
+};
 use roce::opcode::Transport;
 use roce::wire::{
     Kind,
@@ -49,6 +53,23 @@ impl rdma::net::Receiver for Rx {
         if known.is_none() {
             tables::count_at(ns, &dst, Counter::Unknown);
         }
+    }
+
+    /// Softirq, in an RCU read section. What the packet says of itself only decides where it is
+    /// checked.
+    fn steer(ns: NamespaceId, packet: Arrival, peek: &Peek<'_>) -> Result<(), Arrival> {
+        let Some(tables) = tables::get() else {
+            return Err(packet);
+        };
+        let mut packet = Some(packet);
+        let _ = tables.qps.with(peek.qpn(), |qp| {
+            if qp.ns() == ns {
+                if let Some(arrival) = packet.take() {
+                    packet = qp.steer(arrival, peek).err();
+                }
+            }
+        });
+        packet.map_or(Ok(()), Err)
     }
 
     fn refused(ns: NamespaceId, dst: &GidAddr) {

@@ -19,6 +19,7 @@ use super::send::{
     SendSide, //
 };
 use super::{
+    steer,
     Events,
     QpKind,
     Rings,
@@ -212,7 +213,7 @@ impl Later {
     fn new(id: &Identity<'_>) -> Result<Self> {
         let cookie = u64::from(id.qpn.get());
         let timer = Timer::new(cookie, WireQp::on_send_work)?;
-        let pace = Timer::new(cookie, WireQp::on_recv_work)?;
+        let pace = Timer::new(cookie, WireQp::on_pace)?;
         let process = match id.user || id.kind == QpKind::XrcTgt {
             true => Process::current()?,
             false => Process::kernel()?,
@@ -273,7 +274,10 @@ impl WireQp {
                 recv: Owner::new(sides.recv),
                 requests <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process.clone()),
                 early <- Backlog::new(KEPT, EARLY_BYTES, later.process.clone()),
-                responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process),
+                responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process.clone()),
+                arrivals <- steer::Queue::new(BACKLOG, BACKLOG_BYTES, later.process),
+                send_home: steer::Home::new(),
+                recv_home: steer::Home::new(),
                 timer: later.timer,
                 pace: later.pace,
                 sender: later.sender,

@@ -67,6 +67,9 @@ impl Runner {
     }
 }
 
+/// Bytes of payload that one run may move.
+const BYTES: u32 = 256 << 10;
+
 /// How much one run may do.
 pub(crate) struct Budget {
     /// Packets still to be built or messages still to be handled.
@@ -81,7 +84,7 @@ impl Budget {
     pub(crate) fn new() -> Self {
         Budget {
             packets: 64,
-            bytes: 256 << 10,
+            bytes: BYTES,
         }
     }
 
@@ -94,6 +97,11 @@ impl Budget {
     /// Takes `count` requests without a packet from the budget.
     pub(crate) fn spend_requests(&mut self, count: u32) {
         self.packets = self.packets.saturating_sub(count);
+    }
+
+    /// Bytes of payload that were moved, at most those of the budget.
+    pub(crate) fn moved(&self) -> u32 {
+        BYTES.saturating_sub(self.bytes)
     }
 
     /// Nothing is left.
@@ -124,7 +132,7 @@ impl WireQp {
         if self.sleeps() {
             self.send_work.schedule_process();
         } else {
-            self.send_work.schedule();
+            self.send_home.schedule(&self.send_work);
         }
     }
 
@@ -133,7 +141,7 @@ impl WireQp {
         if self.sleeps() {
             self.recv_work.schedule_process();
         } else {
-            self.recv_work.schedule();
+            self.recv_home.schedule(&self.recv_work);
         }
     }
 
@@ -157,6 +165,7 @@ impl WireQp {
             self.kick_receive();
         }
         self.make_slots();
+        self.send_home.move_here();
         let mut runs = 0u32;
         while self.run_send(&mut None, Runner::Direct) {
             runs = runs.wrapping_add(1);
@@ -165,7 +174,11 @@ impl WireQp {
                 _ => DOORBELL_COPY_RUNS,
             };
             if runs >= most || work::signal_pending() {
-                self.send_work.schedule_process();
+                if self.is_paced() {
+                    self.schedule_send();
+                } else {
+                    self.send_work.schedule_process();
+                }
                 return;
             }
             work::cond_resched();
@@ -283,6 +296,11 @@ impl WireQp {
 
     /// Hands a response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: Verified) {
+        if let Some(cpu) = self.send_home.elsewhere() {
+            self.leave(&self.responses, packet);
+            self.send_work.schedule_on(cpu);
+            return;
+        }
         let run = |packet: &mut Option<Verified>| self.run_send(packet, Runner::Direct);
         if self.hand_over(&self.responses, packet, run) {
             self.schedule_send();
@@ -291,6 +309,11 @@ impl WireQp {
 
     /// Hands a request packet to the responder. Softirq.
     pub(crate) fn request(&self, packet: Verified) {
+        if let Some(cpu) = self.recv_home.elsewhere() {
+            self.leave(&self.requests, packet);
+            self.recv_work.schedule_on(cpu);
+            return;
+        }
         let run = |packet: &mut Option<Verified>| self.run_receive(packet, Runner::Direct);
         if self.hand_over(&self.requests, packet, run) {
             self.schedule_receive();
@@ -332,23 +355,38 @@ impl WireQp {
             if runner == Runner::Thread || !qp.is_paced() {
                 qp.send_work.schedule_process();
             } else {
-                qp.schedule_send();
+                qp.send_work.give_way();
             }
         }
     }
 
-    /// Callback of the QP's receive work and of the timer that paces it. Softirq, or a thread.
+    /// Callback of the QP's receive work. Softirq, on one CPU at a time; or a thread.
     pub(crate) fn on_recv_work(qpn: u64) {
         let Some(qp) = find(qpn) else {
             return;
         };
         let runner = Runner::of_callback();
-        if qp.run_receive(&mut None, runner) {
+        if runner == Runner::Direct && qp.take_arrivals() {
+            qp.recv_work.give_way();
+        }
+        qp.receive_later(runner);
+    }
+
+    /// Callback of the timer that paces the receive direction. Softirq.
+    pub(crate) fn on_pace(qpn: u64) {
+        if let Some(qp) = find(qpn) {
+            qp.receive_later(Runner::of_callback());
+        }
+    }
+
+    /// Runs the receive side from a callback, and sees to it that what is left is done.
+    fn receive_later(&self, runner: Runner) {
+        if self.run_receive(&mut None, runner) {
             // Receives may be posted as fast as they are flushed.
-            if runner == Runner::Thread || qp.state().is_error() {
-                qp.recv_work.schedule_process();
+            if runner == Runner::Thread || self.state().is_error() {
+                self.recv_work.schedule_process();
             } else {
-                qp.schedule_receive();
+                self.recv_work.give_way();
             }
         }
     }

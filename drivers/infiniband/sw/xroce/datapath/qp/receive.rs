@@ -57,6 +57,8 @@ pub(crate) struct RecvSide {
     pub(crate) path: Path,
     /// When the peer is told that its requests met congestion.
     notifier: Notifier,
+    /// Bursts of READ data in a row that were not bulk.
+    small_bursts: u8,
     pub(crate) io: KBox<RecvIo>,
 }
 
@@ -71,6 +73,9 @@ const PACE_NS: u64 = 100_000;
 /// be another net device's, which does not move at all.
 const MAX_WAITS: u32 = 20;
 
+/// So many bursts that are not bulk are the last ones of long READs; more are small READs.
+const MAX_SMALL: u8 = 4;
+
 impl RecvSide {
     /// Makes the receive side of a QP, which cannot replay READs and atomics before there are
     /// [resources](WireQp::make_resources) for them. `max_sge` is that of its own queue, and
@@ -84,6 +89,7 @@ impl RecvSide {
             responder: Responder::new(KVVec::new()),
             path: Path::default(),
             notifier: Notifier::default(),
+            small_bursts: 0,
             io: KBox::new(RecvIo::new(queue, max_sge)?, GFP_ACCOUNT)?,
         })
     }
@@ -99,6 +105,7 @@ impl RecvSide {
         self.responder.reset();
         self.path = Path::default();
         self.io.forget(qp);
+        qp.recv_home.leave();
     }
 
     /// The responder, and what it needs to see of the rest.
@@ -268,6 +275,20 @@ impl RecvSide {
     /// Sends the READ responses of one run. True when some are left.
     fn burst(&mut self, qp: &WireQp, now: u64) -> bool {
         let mut budget = Budget::new();
+        let more = self.fill_burst(qp, now, &mut budget);
+        if qp.recv_home.note_sent(budget.moved()) {
+            self.small_bursts = 0;
+        } else if budget.moved() > 0 {
+            self.small_bursts = self.small_bursts.saturating_add(1);
+            if self.small_bursts > MAX_SMALL {
+                qp.recv_home.leave();
+            }
+        }
+        more
+    }
+
+    /// Builds them.
+    fn fill_burst(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> bool {
         loop {
             // Whoever resets or destroys the queue pair waits for this run.
             if qp.state() == QpState::Reset {

@@ -178,6 +178,7 @@ impl SendSide {
         self.io.forget();
         qp.copies.store(0, Relaxed);
         qp.unpaced.store(0, Relaxed);
+        qp.send_home.leave();
     }
 
     /// One run: everything that can be done now, within a budget.
@@ -355,6 +356,9 @@ impl SendSide {
             }
         };
         outgoing.finish(qp);
+        if !qp.send_home.note_sent(budget.moved()) && !self.requester.in_flight() {
+            qp.send_home.leave();
+        }
         again
     }
 

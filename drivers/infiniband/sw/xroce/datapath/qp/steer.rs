@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! On which CPU the directions of a queue pair work.
+//!
+//! Small messages are handled where they come, since another CPU would have to be interrupted for
+//! them. With bulk data this would leave all the work of both ends of a virtual link to the CPU of
+//! the sender. Hence:
+//!
+//! * A super-packet is received on the CPU of the completion queue's vector. It is put into a queue
+//!   of the queue pair ([`Arrivals`]) before anybody has looked at it, and the receive work item
+//!   has it checked and handled there, as if it came only then. What follows it waits as well, so
+//!   packets stay in order. Whoever is the peer can have packets wait, as in a backlog, and nobody
+//!   else.
+//! * A direction that sends bulk data has a [`Home`], the CPU on which it began to. What lets it go
+//!   on, an acknowledgement or a READ request, comes to another CPU then. It is left in the backlog
+//!   of the direction, and the work item is run at home. So the two CPUs share the work, and the
+//!   packets of one queue pair do not overtake each other.
+//!
+//! All of this only decides where something is done. A direction may run anywhere at any time.
+
+use crate::prelude::*;
+use rdma::net::{
+    other_cpu,
+    Arrival,
+    Arrivals,
+    Peek, //
+};
+use rdma::process::Process;
+use rdma::work::{
+    self,
+    Work, //
+};
+use roce::opcode::Opcode;
+
+/// So much at a time is bulk, bytes.
+const BULK: u32 = 16 << 10;
+
+/// Bytes that are received before other softirqs have their turn: those that hand over the answers.
+const BURST: u32 = 32 << 10;
+
+/// Packets that wait for another CPU, and which CPU that is.
+#[pin_data]
+pub(super) struct Queue {
+    #[pin]
+    packets: Arrivals,
+    /// Valid while there are packets.
+    cpu: Atomic<u32>,
+}
+
+impl Queue {
+    /// An empty queue, with the limits of a backlog.
+    pub(super) fn new(limit: u32, max_bytes: u32, process: Arc<Process>) -> impl PinInit<Self> {
+        pin_init!(Self {
+            packets <- Arrivals::new(limit, max_bytes, process),
+            cpu: Atomic::new(0),
+        })
+    }
+}
+
+/// The CPU on which a direction sends bulk data, if it does.
+///
+/// The number is a hint, read and written by several CPUs without an order.
+pub(super) struct Home {
+    /// That CPU and 1, or 0.
+    cpu: Atomic<u32>,
+}
+
+impl Home {
+    /// None.
+    pub(super) fn new() -> Self {
+        Home {
+            cpu: Atomic::new(0),
+        }
+    }
+
+    /// A run has sent `bytes` bytes of payload here; says whether that is bulk.
+    pub(super) fn note_sent(&self, bytes: u32) -> bool {
+        let is_bulk = bytes >= BULK;
+        if is_bulk && self.cpu.load(Relaxed) == 0 {
+            self.cpu.store(work::this_cpu().wrapping_add(1), Relaxed);
+        }
+        is_bulk
+    }
+
+    /// Nothing is sent from there any more.
+    pub(super) fn leave(&self) {
+        if self.cpu.load(Relaxed) != 0 {
+            self.cpu.store(0, Relaxed);
+        }
+    }
+
+    /// A process is about to send here. If it sends bulk data, it does so from this CPU from now
+    /// on.
+    pub(super) fn move_here(&self) {
+        let here = work::this_cpu().wrapping_add(1);
+        let now = self.cpu.load(Relaxed);
+        if now != 0 && now != here {
+            self.cpu.store(here, Relaxed);
+        }
+    }
+
+    /// The CPU, if it is another than this one.
+    pub(super) fn elsewhere(&self) -> Option<u32> {
+        let cpu = self.cpu.load(Relaxed).checked_sub(1)?;
+        (cpu != work::this_cpu()).then_some(cpu)
+    }
+
+    /// Has `work` run soon, at home if there is one.
+    pub(super) fn schedule(&self, work: &Work) {
+        match self.elsewhere() {
+            Some(cpu) => work.schedule_on(cpu),
+            None => work.schedule(),
+        };
+    }
+}
+
+impl WireQp {
+    /// A super-packet, or a packet while others wait, has come that is for this queue pair, if it
+    /// is valid. Softirq.
+    ///
+    /// # Errors
+    ///
+    /// The packet, which is to be received here and now.
+    pub(crate) fn steer(&self, packet: Arrival, peek: &Peek<'_>) -> Result<(), Arrival> {
+        let queue = &self.arrivals;
+        let waits = queue.packets.is_busy();
+        // Memory that may have to be waited for is a thread's.
+        if !waits && (peek.bytes() < BULK || self.kind.is_datagram() || self.sleeps()) {
+            return Err(packet);
+        }
+        let Some(opcode) = Opcode::from_byte(peek.opcode()) else {
+            return Err(packet);
+        };
+        let is_response = opcode.is_response();
+        let connection = match is_response {
+            true => &self.send_connection,
+            false => &self.recv_connection,
+        };
+        if !connection.carries(&peek.src(), &peek.dst()) {
+            return Err(packet);
+        }
+        if !waits {
+            let Some(cpu) = self.bulk_cpu(is_response) else {
+                return Err(packet);
+            };
+            queue.cpu.store(cpu, Relaxed);
+        }
+        match queue.packets.push(packet) {
+            Ok(()) => {
+                self.recv_work.schedule_on(queue.cpu.load(Relaxed));
+            }
+            Err(_) => self.device.count(Counter::Dropped, 1),
+        }
+        Ok(())
+    }
+
+    /// Where bulk data of a direction belong that come to this CPU; `None`: here.
+    fn bulk_cpu(&self, is_response: bool) -> Option<u32> {
+        let cq = match is_response {
+            true => self.send_cq.as_ref(),
+            false => {
+                let of_srq = self.srq.as_ref().and_then(|srq| srq.cq.as_ref());
+                of_srq.or(self.recv_cq.as_ref())
+            }
+        };
+        match cq {
+            Some(cq) => cq.bulk_cpu(),
+            // An XRC target: only the packet says where it completes.
+            None => other_cpu(),
+        }
+    }
+
+    /// Receives packets that wait for this CPU; true when some are left. Softirq; the receive work
+    /// item, which is the only one to take them and runs on one CPU at a time.
+    pub(super) fn take_arrivals(&self) -> bool {
+        let mut bytes = 0u32;
+        while bytes < BURST {
+            let Some(packet) = self.arrivals.packets.pop() else {
+                return false;
+            };
+            bytes = bytes.saturating_add(packet.bytes());
+            packet.receive(self.device.tunnel());
+        }
+        true
+    }
+}
