@@ -149,6 +149,8 @@ pub struct RequesterStats {
     /// Packets sent again because an answer took long, before the timeout ([`crate::rtt`]): one
     /// or two at a time.
     pub probes: u32,
+    /// Packets sent again because neither they nor those before them had asked for an answer.
+    pub tails: u32,
     /// Packets of READ responses that came before an earlier one, and were placed.
     pub early_kept: u32,
     /// Those that came too long before it, and were dropped.

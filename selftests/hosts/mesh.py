@@ -275,7 +275,8 @@ def main():
         flush=True,
     )
     # A host that got no CPU answers late, and is asked again.
-    probes = after.get('tail_probes', 0) - before.get('tail_probes', 0)
+    names = ['tail_probes', 'late_ack_requests']
+    probes = sum(after.get(n, 0) - before.get(n, 0) for n in names)
     board.put('again', [grown['retransmits'], probes])
     theirs = [board.get(p, 'again') for p in PEERS]
     again = sum(sum(t) for t in theirs) + grown['retransmits'] + probes

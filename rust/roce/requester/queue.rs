@@ -184,11 +184,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.sent_packets = if is_last { 0 } else { index };
     }
 
-    /// Goes back when nothing else can be sent and the last packets did not
-    /// ask for an ACK; sent again, the last one will.
-    pub(super) fn probe(&mut self) {
+    /// Nothing else can be sent before an answer: asks for one if the last packets did not.
+    pub(super) fn ask(&mut self) {
         if self.unasked_packets != 0 && self.una != self.next {
-            self.rewind();
+            self.probe.ask_for_tail();
         }
     }
 

@@ -23,6 +23,8 @@ pub(super) enum ProbePacket {
     Missing,
     /// The oldest, alone, because it did not arrive.
     Hole,
+    /// The newest, alone, because neither it nor those before it asked for an answer.
+    Tail,
 }
 
 /// Asking for an answer again before the acknowledge timeout: the tail loss probe of RFC 8985 for a
@@ -55,7 +57,9 @@ impl Probe {
         let due = self.due?;
         self.due = match due {
             ProbePacket::Oldest => Some(ProbePacket::Newest),
-            ProbePacket::Newest | ProbePacket::Missing | ProbePacket::Hole => None,
+            ProbePacket::Newest | ProbePacket::Missing | ProbePacket::Hole | ProbePacket::Tail => {
+                None
+            }
         };
         Some(due)
     }
@@ -68,6 +72,11 @@ impl Probe {
     /// The oldest packet is lost.
     pub(super) fn ask_for_hole(&mut self) {
         self.due = Some(ProbePacket::Hole);
+    }
+
+    /// The last packets did not ask for an answer, and are to do so now.
+    pub(super) fn ask_for_tail(&mut self) {
+        self.due.get_or_insert(ProbePacket::Tail);
     }
 
     /// There is nothing to ask for.
@@ -142,6 +151,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             None => return,
         }
+        if self.is_tail_unasked() {
+            // The timer of the probe is late.
+            self.ask();
+            self.start_ack_timer(now);
+            return;
+        }
         self.stats.timeouts = self.stats.timeouts.wrapping_add(1);
         if !self.retry.consume() {
             self.fail_oldest(WcStatus::RetryExcErr, env);
@@ -190,10 +205,35 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         };
     }
 
+    /// Whether an answer that nobody asked for would be asked for by the timer of the probe, long
+    /// before the acknowledge timer, which would count that as a try.
+    #[inline]
+    pub(super) fn is_probed(&self) -> bool {
+        match (self.timeout_ns, self.rtt.probe_timeout(0)) {
+            (Some(timeout), Some(wait)) => self.probe.count == 0 && wait <= timeout >> 2,
+            _ => false,
+        }
+    }
+
+    /// Whether all was sent, and the last packets did not ask for an answer: then
+    /// [`Requester::ask`] has one asked for.
+    fn is_tail_unasked(&self) -> bool {
+        let can_repeat = self
+            .oldest_assigned()
+            .is_some_and(|wqe| !wqe.wr.op.has_response() && wqe.packets != 0);
+        can_repeat && self.unasked_packets != 0 && self.sent >= self.count
+    }
+
     /// A probe may be due. No retry is counted: those belong to the acknowledge timer, whose
     /// `deadline` is not moved.
     fn expire_probe(&mut self, now: u64, deadline: u64) {
         if self.probe.at.is_none_or(|at| now < at) || now >= deadline {
+            return;
+        }
+        if self.is_tail_unasked() {
+            // As far as is known, no answer is late.
+            self.ask();
+            self.start_probe_timer(now);
             return;
         }
         self.probe.count = self.probe.count.saturating_add(1);

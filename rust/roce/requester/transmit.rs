@@ -77,14 +77,33 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.state != State::Ready || self.local_slot.is_some() || !self.is_wait_over(now) {
             return None;
         }
+        if let Some(transmit) = self.next_probe(now) {
+            return Some(transmit);
+        }
+        if self.recovery.is_trial() {
+            return None;
+        }
+        if let Some(transmit) = self.next_packet(now, env) {
+            return Some(transmit);
+        }
+        // What is next may wait for an answer that nobody was asked for.
+        self.next_probe(now)
+    }
+
+    /// The next packet that is due because of a probe.
+    #[inline]
+    fn next_probe(&mut self, now: u64) -> Option<Transmit> {
         while let Some(which) = self.probe.take_due() {
             if let Some(transmit) = self.probe_packet(which, now) {
                 return Some(transmit);
             }
         }
-        if self.recovery.is_trial() {
-            return None;
-        }
+        None
+    }
+
+    /// The next packet of the request whose turn it is.
+    #[inline]
+    fn next_packet<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
         let slot = self.next_request(env)?;
         let was_at_end = self.next == self.max;
         let transmit = self.packet(slot)?;
@@ -123,22 +142,25 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             || oldest.packets == 0
             || oldest.fault.is_some()
             || self.rnr_retry.is_refused()
+            || (which == ProbePacket::Tail && self.unasked_packets == 0)
         {
             return None;
         }
         let has_response = oldest.wr.op.has_response();
         // Only what is known to be missing is repeated if it has a response.
         let is_allowed = match which {
-            ProbePacket::Oldest | ProbePacket::Newest => !has_response,
+            ProbePacket::Oldest | ProbePacket::Newest | ProbePacket::Tail => !has_response,
             ProbePacket::Missing => has_response,
             ProbePacket::Hole => true,
         };
         if !is_allowed {
             return None;
         }
+        let first = (self.una, 0, self.una.since(oldest.psn));
         let at = match which {
             ProbePacket::Newest => self.newest_data()?,
-            _ => (self.una, 0, self.una.since(oldest.psn)),
+            ProbePacket::Tail if self.next != self.una.next() => self.newest_data()?,
+            _ => first,
         };
         let cursor = (self.next, self.sent, self.sent_packets);
         let unasked = (self.unasked_packets, self.unasked_messages);
@@ -167,6 +189,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 _ => None,
             };
             self.on_resent(end.map_or(1, |end| end.since(self.una)), now);
+        } else if which == ProbePacket::Tail {
+            self.stats.retransmitted = retransmitted;
+            self.stats.tails = self.stats.tails.wrapping_add(1);
+            (self.unasked_packets, self.unasked_messages) = (0, 0);
+            self.start_ack_timer(now);
         } else if which != ProbePacket::Missing {
             self.stats.retransmitted = retransmitted;
             self.stats.probes = self.stats.probes.wrapping_add(1);
@@ -229,16 +256,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         // Every turn but the last passes one work request.
         for _ in 0..=self.count {
             if self.sent >= self.count {
+                if self.draining {
+                    self.ask();
+                }
                 break;
             }
             let slot = self.slot_at(self.sent);
             if self.sent >= self.assigned {
                 if self.draining {
-                    self.probe();
-                    if self.sent >= self.assigned {
-                        break;
-                    }
-                    continue;
+                    self.ask();
+                    break;
                 }
                 self.assign(slot);
             }
@@ -249,19 +276,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                     self.settle(env);
                     return None;
                 }
-                self.probe();
-                if self.sent != 0 && self.slot_at(self.sent) == slot {
-                    return None;
-                }
-                continue;
+                self.ask();
+                return None;
             }
             let is_fenced = self.sent_packets == 0 && self.is_fenced(wqe);
             if !is_local {
-                if is_fenced {
-                    self.probe();
-                    return None;
-                }
-                return Some(slot);
+                // It waits for responses, which nobody has to ask for.
+                return (!is_fenced).then_some(slot);
             }
             if !is_done {
                 if is_fenced {
@@ -279,6 +300,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             self.sent = self.sent.wrapping_add(1);
             self.sent_packets = 0;
+            // It completes behind what is before it.
+            self.ask();
             self.settle(env);
             if self.state != State::Ready {
                 return None;
@@ -418,7 +441,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let is_imm = matches!(wr.op, SendOp::SendImm | SendOp::WriteImm);
         let raises_event = !matches!(wr.op, SendOp::Write);
 
-        let ack_req = self.config.service.is_reliable() && self.must_ask(is_last, room);
+        let ack_req = self.config.service.is_reliable() && self.must_ask(&wqe, is_last, room);
         let bits = Bits {
             solicited: is_last && wr.solicited && raises_event,
             ack_req,
@@ -458,7 +481,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// Whether the next packet must ask for an ACK.
     #[inline]
-    fn must_ask(&mut self, is_last: bool, room: u32) -> bool {
+    fn must_ask(&mut self, wqe: &Wqe, is_last: bool, room: u32) -> bool {
         self.unasked_packets = self.unasked_packets.wrapping_add(1);
         if is_last {
             self.unasked_messages = self.unasked_messages.wrapping_add(1);
@@ -466,8 +489,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let many = (self.window_packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
         let ask = room == 0
             || self.unasked_packets >= many
+            // The last one that is sent again.
+            || (self.next != self.max && self.next.next() == self.max)
             || (is_last
-                && (self.unasked_messages >= MAX_UNASKED_MESSAGES || !self.another_follows(room)));
+                && (self.unasked_messages >= MAX_UNASKED_MESSAGES
+                    || !(self.another_follows(room) || self.can_wait(wqe))));
         if ask {
             self.unasked_packets = 0;
             self.unasked_messages = 0;
@@ -475,11 +501,25 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         ask
     }
 
+    /// Whether the answer to the packet of `wqe`, the last one for now, can be asked for later:
+    /// with a packet of a message that is yet to be posted, or else by the timer of the probe
+    /// ([`Requester::expire_probe`]). Nobody waits for it then, and what the timer would send once
+    /// more is small.
+    #[inline]
+    fn can_wait(&self, wqe: &Wqe) -> bool {
+        !wqe.wr.signaled
+            && wqe.packets == 1
+            && self.sent.wrapping_add(1) >= self.count
+            && self.count <= self.capacity() >> 1
+            && !self.draining
+            && self.recovery.is_over()
+            && self.is_probed()
+    }
+
     /// A READ request for as much of the message as the window admits, or for
     /// what one was sent for before.
     fn read_packet(&mut self, slot: u32) -> Option<Transmit> {
         if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
-            self.probe();
             return None;
         }
         let wqe = *self.queue.get(slot as usize)?;
@@ -500,7 +540,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let in_flight = self.flight_packets();
         if in_flight != 0 && in_flight.saturating_add(count) > window {
             self.on_limited();
-            self.probe();
+            self.ask();
             return None;
         }
         let mtu = self.config.mtu;
@@ -524,12 +564,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// A request with a response of one packet.
     fn atomic_packet(&mut self, slot: u32) -> Option<Transmit> {
         if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
-            self.probe();
             return None;
         }
         if self.window_room() == 0 {
             self.on_limited();
-            self.probe();
+            self.ask();
             return None;
         }
         let wqe = *self.queue.get(slot as usize)?;

@@ -61,6 +61,8 @@ pub struct Load {
     pub depth: usize,
     /// Messages in all.
     pub count: usize,
+    /// So many of them are posted for each one that tells its completion, the last; 0: none does.
+    pub group: usize,
     /// QP attributes.
     pub timeout: u8,
     pub retry_cnt: u8,
@@ -79,6 +81,7 @@ impl Load {
             length: 65536,
             depth: 64,
             count,
+            group: 1,
             timeout: 14,
             retry_cnt: 7,
             max_window: 384 * 4096,
@@ -254,6 +257,7 @@ impl Connection {
                 op,
                 length,
                 rkey: Key::new(1),
+                signaled: self.load.group != 0 && (self.posted + 1) % self.load.group == 0,
                 ..SendWr::default()
             };
             self.requester.push(wr).expect("there is room");

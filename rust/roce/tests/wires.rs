@@ -311,6 +311,37 @@ fn a_lost_small_message_costs_a_few_round_trips() {
 }
 
 #[test]
+fn small_messages_that_tell_nothing_are_done_in_the_end() {
+    for loss in [Loss::None, Loss::Random(1000), Loss::Random(10_000)] {
+        for disorder in [Disorder::None, Disorder::Ahead(2000)] {
+            for (group, depth) in [(0, 64), (0, 5), (16, 64), (7, 20)] {
+                for seed in 1..=5 {
+                    let wire = WireConfig {
+                        loss,
+                        disorder,
+                        ..WIRE
+                    };
+                    let load = Load {
+                        length: 64,
+                        depth,
+                        group,
+                        ..Load::bulk(SendOp::Write, MESSAGES + 5)
+                    };
+                    let outcome = alone(wire, load, seed);
+                    let what = format!("{wire:?} {load:?} {seed}");
+                    assert_eq!(outcome.failed, None, "{what}");
+                    assert_eq!(outcome.ends.len(), MESSAGES + 5, "{what}");
+                    if matches!((loss, disorder), (Loss::None, Disorder::None)) {
+                        let again = (outcome.retransmitted, outcome.probes, outcome.timeouts);
+                        assert_eq!(again, (0, 0, 0), "{what}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_pause_is_survived_within_the_attributes_and_ends_the_connection_beyond() {
     // The probes double their distance: the end of a pause is noticed after as long again.
     for (length, timeout) in [(100, 14), (400, 14), (1000, 18)] {
@@ -418,6 +449,7 @@ fn any_wire_is_survived() {
                 Traffic::Roce(Load {
                     length: rng.pick(&[0, 64, 5000, 65536, 1 << 20]),
                     depth: rng.range(1, 64) as usize,
+                    group: rng.pick(&[1, 1, 0, 7]),
                     ..Load::bulk(op, 40)
                 })
             })

@@ -13,6 +13,7 @@ mod queue;
 mod recovery;
 mod responses;
 mod retries;
+mod tails;
 
 use roce::key::Key;
 use roce::mtu::Mtu;
@@ -92,6 +93,7 @@ impl Host {
         self.post_wr(SendWr {
             op,
             length,
+            signaled: true,
             ..SendWr::default()
         })
     }

@@ -51,6 +51,8 @@ counters! {
     Retransmit = c"retransmits",
     /// Request packets sent again because an answer took long: probes for a lost tail.
     TailProbe = c"tail_probes",
+    /// Request packets sent again to have an answer that no packet had asked for.
+    TailAsk = c"late_ack_requests",
     /// Probes whose answer was on its way.
     EarlyProbe = c"early_tail_probes",
     /// Packets of READ responses that came before an earlier one and were placed.

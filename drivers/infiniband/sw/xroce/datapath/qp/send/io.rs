@@ -232,6 +232,7 @@ impl SendIo {
             stats.sequence_naks,
         );
         device.count_since(Counter::TailProbe, &mut seen.probes, stats.probes);
+        device.count_since(Counter::TailAsk, &mut seen.tails, stats.tails);
         device.count_since(
             Counter::EarlyProbe,
             &mut seen.early_probes,
