@@ -18,12 +18,13 @@
 atomic_t xrdma_arrivals = ATOMIC_INIT(0);
 
 /*
- * More, or fewer, packets wait to be received on another CPU. atomic_t is not for Rust.
+ * More, or fewer, packets wait to be received on another CPU. Whoever sees that one is no
+ * longer there sees what its receipt has done (xrdma_steer()). atomic_t is not for Rust.
  * Any context.
  */
 void xrdma_arrivals_add(int count)
 {
-	atomic_add(count, &xrdma_arrivals);
+	atomic_add_return_release(count, &xrdma_arrivals);
 }
 
 /* Bytes of the base transport header (IBTA 9.2). */
@@ -54,10 +55,11 @@ bool xrdma_peek(const struct sk_buff *skb, struct xrdma_peek *peek)
 	peek->opcode = bth[0];
 	peek->qpn = get_unaligned_be24(bth + 5);
 	peek->len = skb->len;
+	peek->is_super = skb_is_gso(skb);
 	return true;
 }
 
-/* The same, never to be received. kfree_skb() is inline. */
+/* Frees a packet that is not going to be received. kfree_skb() is inline. */
 void xrdma_arrival_drop(struct sk_buff *skb)
 {
 	kfree_skb(skb);
@@ -65,24 +67,25 @@ void xrdma_arrival_drop(struct sk_buff *skb)
 
 /*
  * The CPU that takes up what comes to this one in bulk for a completion vector of CPU
- * @home; -1: this one. If the packets come to that CPU, somebody there may be busy
- * sending them. If the affinity of the vector is the one that it was made with
- * (@is_default), which nobody has chosen, the next CPU then takes them up. CPUs that are
- * kept for others (isolcpus=, nohz_full=) are not taken. cpumasks are macros. Any context; the
- * answer is good for the CPU that asks.
+ * @home; -1: this one. If nobody has chosen the affinity of the vector (@is_default), or
+ * there is no vector, it is the next CPU, so that the work spreads as the senders do. CPUs
+ * that are kept for others (isolcpus=, nohz_full=) are not taken then. cpumasks are macros.
+ * Any context that does not move to another CPU: the answer is good for the CPU that asks.
  */
 int xrdma_bulk_cpu(int home, bool is_default)
 {
-	const struct cpumask *mask = housekeeping_cpumask(HK_TYPE_DOMAIN);
-	int here = raw_smp_processor_id(), cpu;
+	int here = raw_smp_processor_id(), cpu, found = -1;
 
-	if (home >= 0 && home != here && cpu_online(home))
-		return home;
 	if (!is_default)
-		return -1;
-	for_each_cpu_wrap(cpu, mask, here + 1)
+		return home >= 0 && home != here && cpu_online(home) ? home : -1;
+	rcu_read_lock();
+	for_each_cpu_wrap(cpu, housekeeping_cpumask(HK_TYPE_DOMAIN), here + 1) {
 		if (cpu != here && cpu_online(cpu) &&
-		    housekeeping_test_cpu(cpu, HK_TYPE_KERNEL_NOISE))
-			return cpu;
-	return -1;
+		    housekeeping_test_cpu(cpu, HK_TYPE_KERNEL_NOISE)) {
+			found = cpu;
+			break;
+		}
+	}
+	rcu_read_unlock();
+	return found;
 }

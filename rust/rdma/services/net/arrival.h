@@ -16,6 +16,7 @@ struct xrdma_tunnel;
  * @qpn: number of the queue pair that it is for.
  * @len: its bytes, from the UDP header on; all packets of a super-packet together.
  * @opcode: the first byte of the BTH.
+ * @is_super: it is a super-packet.
  */
 struct xrdma_peek {
 	__u8 src[16];
@@ -23,6 +24,7 @@ struct xrdma_peek {
 	__u32 qpn;
 	__u32 len;
 	__u8 opcode;
+	bool is_super;
 };
 
 /* Packets of all queues that have not been received. */

@@ -65,6 +65,12 @@ impl Peek<'_> {
         self.0.opcode
     }
 
+    /// Whether it is a super-packet.
+    #[inline]
+    pub fn is_super(&self) -> bool {
+        self.0.is_super
+    }
+
     /// Bytes from the UDP header on, of all packets of a super-packet together.
     #[inline]
     pub fn bytes(&self) -> u32 {
@@ -124,9 +130,9 @@ impl Drop for Arrival {
 }
 
 /// The CPU that takes up what comes to this one in bulk and belongs to none; `None`: this one. Any
-/// context that does not move to another CPU.
+/// context; the answer is good for the CPU that asks.
 pub fn other_cpu() -> Option<u32> {
-    // SAFETY: Looks at masks of CPUs.
+    // SAFETY: Looks at masks of CPUs, in an RCU read section of its own.
     u32::try_from(unsafe { bindings::xrdma_bulk_cpu(-1, true) }).ok()
 }
 
@@ -134,8 +140,8 @@ pub fn other_cpu() -> Option<u32> {
 /// any number of producers and consumers in any context.
 ///
 /// While a packet is in any such queue, or has been taken from it and is being received, all that
-/// comes is shown to the receiver ([`Receiver::steer`](super::Receiver::steer)), so that it does
-/// not overtake the packet. Else only super-packets are.
+/// comes is shown to the receiver ([`Receiver::steer`](super::Receiver::steer)), which can have it
+/// wait as well, so that it does not overtake the packet. Else only super-packets are.
 ///
 /// # Invariants
 ///

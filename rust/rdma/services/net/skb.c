@@ -127,9 +127,9 @@ void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link)
 }
 
 /*
- * Takes from a packet that was parsed all that dies with the RCU read section it
- * came in: afterwards it may be kept. The rest of the control block is filled in. The
- * accessors are inline.
+ * Takes from a packet all that dies with the RCU read section it came in: afterwards it
+ * may be kept. If it was parsed, that fills in the rest of the control block; if not, only
+ * its link is kept there (xrdma_rx_link()). The accessors are inline.
  */
 void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super)
 {

@@ -102,7 +102,7 @@ static bool xrdma_steer(struct xrdma_tunnel *t, struct sk_buff *skb,
 	struct xrdma_peek peek;
 
 	/* Those of one packet's length need not be looked at if none waits. */
-	if (!skb_is_gso(skb) && !atomic_read(&xrdma_arrivals))
+	if (!skb_is_gso(skb) && !atomic_read_acquire(&xrdma_arrivals))
 		return false;
 	if (!xrdma_peek(skb, &peek))
 		return false;
@@ -295,8 +295,9 @@ fail:
 }
 
 /*
- * Takes one user away; the last closes the sockets, and when it returns no
- * packet is being received any more. Process context, sleeps.
+ * Takes one user away; the last closes the sockets, and when it returns none of them
+ * hands packets on any more. Those that wait for another CPU are the queue pairs'
+ * (xrdma_arrival_receive()). Process context, sleeps.
  */
 void xrdma_tunnel_close(struct xrdma_tunnel *t)
 {

@@ -140,6 +140,7 @@ impl WireQp {
             // A receive run that was under way may have queued more; they are for the old peer.
             device.forget();
         }
+        self.purge_arrivals();
         self.responses.purge();
         self.requests.purge();
         self.early.purge();

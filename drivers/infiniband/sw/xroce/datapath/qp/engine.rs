@@ -36,9 +36,9 @@ const MAX_WAITERS: u32 = 4;
 /// Packets that one run takes from a backlog.
 const BACKLOG_BURST: u32 = 64;
 
-/// Runs that a doorbell makes in its caller. The device cannot be removed in the meantime. A kernel
-/// thread makes the other runs, so that a process that has posted much gets to poll for the first
-/// of it.
+/// Runs that a doorbell makes in its caller. The device cannot be removed in the meantime. The work
+/// item makes the other runs, so that a process that has posted much gets to poll for the first of
+/// it.
 const DOORBELL_RUNS: u32 = 4;
 
 /// The same for messages within the host, 16 MiB: no peer paces them, and the copy takes as long in
@@ -156,7 +156,8 @@ impl WireQp {
     }
 
     /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when
-    /// a signal is pending, and leaves what remains to a kernel thread. The ring may be filled by
+    /// a signal is pending, and leaves what remains to the work item, in a kernel thread if nothing
+    /// holds the send side back ([`WireQp::is_paced`]). The ring may be filled by
     /// another thread as fast as it is emptied here, and the removal of the device waits for its
     /// commands. In the error state it flushes both directions, since it is then what follows a
     /// posted receive as well. Process context.
@@ -296,11 +297,11 @@ impl WireQp {
 
     /// Hands a response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: Verified) {
-        if let Some(cpu) = self.send_home.elsewhere() {
-            self.leave(&self.responses, packet);
-            self.send_work.schedule_on(cpu);
+        let home = self.send_home.elsewhere();
+        let Some(packet) = self.leave_at_home(home, &self.responses, &self.send_work, packet)
+        else {
             return;
-        }
+        };
         let run = |packet: &mut Option<Verified>| self.run_send(packet, Runner::Direct);
         if self.hand_over(&self.responses, packet, run) {
             self.schedule_send();
@@ -309,15 +310,33 @@ impl WireQp {
 
     /// Hands a request packet to the responder. Softirq.
     pub(crate) fn request(&self, packet: Verified) {
-        if let Some(cpu) = self.recv_home.elsewhere() {
-            self.leave(&self.requests, packet);
-            self.recv_work.schedule_on(cpu);
+        let home = self.recv_home.elsewhere();
+        let Some(packet) = self.leave_at_home(home, &self.requests, &self.recv_work, packet) else {
             return;
-        }
+        };
         let run = |packet: &mut Option<Verified>| self.run_receive(packet, Runner::Direct);
         if self.hand_over(&self.requests, packet, run) {
             self.schedule_receive();
         }
+    }
+
+    /// Leaves `packet` to the run of `work` on CPU `home`, if there is one and there is room. Else
+    /// the packet, which is to be handled here. A thread that may sleep has no home.
+    fn leave_at_home(
+        &self,
+        home: Option<u32>,
+        backlog: &Backlog,
+        work: &Work,
+        packet: Verified,
+    ) -> Option<Verified> {
+        let Some(cpu) = home.filter(|_| !self.sleeps()) else {
+            return Some(packet);
+        };
+        let left = backlog.push(packet);
+        if left.is_ok() {
+            work.schedule_on(cpu);
+        }
+        left.err()
     }
 
     /// Has `run` take `packet`, or leaves it where the present owner of the side finds it. True

@@ -21,6 +21,7 @@ use super::engine::{
     Budget, //
 };
 use super::request::MAX_SGE;
+use super::steer::MAX_SMALL;
 use super::QpKind;
 use crate::prelude::*;
 use crate::rx::Verified;
@@ -57,8 +58,8 @@ pub(crate) struct RecvSide {
     pub(crate) path: Path,
     /// When the peer is told that its requests met congestion.
     notifier: Notifier,
-    /// Bursts of READ data in a row that were not bulk.
-    small_bursts: u8,
+    /// Runs in a row that handled requests or sent READ data, but not in bulk.
+    small_runs: u8,
     pub(crate) io: KBox<RecvIo>,
 }
 
@@ -73,9 +74,6 @@ const PACE_NS: u64 = 100_000;
 /// be another net device's, which does not move at all.
 const MAX_WAITS: u32 = 20;
 
-/// So many bursts that are not bulk are the last ones of long READs; more are small READs.
-const MAX_SMALL: u8 = 4;
-
 impl RecvSide {
     /// Makes the receive side of a QP, which cannot replay READs and atomics before there are
     /// [resources](WireQp::make_resources) for them. `max_sge` is that of its own queue, and
@@ -89,7 +87,7 @@ impl RecvSide {
             responder: Responder::new(KVVec::new()),
             path: Path::default(),
             notifier: Notifier::default(),
-            small_bursts: 0,
+            small_runs: 0,
             io: KBox::new(RecvIo::new(queue, max_sge)?, GFP_ACCOUNT)?,
         })
     }
@@ -169,11 +167,13 @@ impl RecvSide {
     fn run_connected(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let now = rdma::timer::now_ns();
         self.begin_early(qp, now);
+        let mut has_taken = false;
         let mut more = take_packets(qp, &qp.requests, packet, |packet| {
+            has_taken = true;
             self.request(qp, packet, now)
         });
         more |= self.end_early(qp);
-        more |= self.stream(qp, now);
+        more |= self.stream(qp, now, has_taken);
         // Also when packets are left: the sender may be faster than this side, and not go on
         // without an answer.
         let (responder, mut env) = self.split(qp);
@@ -259,28 +259,30 @@ impl RecvSide {
         true
     }
 
-    /// Sends READ responses. True when some are left for another run.
-    fn stream(&mut self, qp: &WireQp, now: u64) -> bool {
+    /// Sends READ responses, after requests were handled (`has_taken`) or not. True when some are
+    /// left for another run.
+    fn stream(&mut self, qp: &WireQp, now: u64, has_taken: bool) -> bool {
         if !self.responder.has_response() {
-            return self.burst(qp, now);
+            return self.burst(qp, now, has_taken);
         }
         if self.is_paced(qp, now) {
             return false;
         }
-        let more = self.burst(qp, now);
+        let more = self.burst(qp, now, has_taken);
         self.io.brake.on_burst(now);
         more
     }
 
     /// Sends the READ responses of one run. True when some are left.
-    fn burst(&mut self, qp: &WireQp, now: u64) -> bool {
+    fn burst(&mut self, qp: &WireQp, now: u64, has_taken: bool) -> bool {
         let mut budget = Budget::new();
         let more = self.fill_burst(qp, now, &mut budget);
-        if qp.recv_home.note_sent(budget.moved()) {
-            self.small_bursts = 0;
-        } else if budget.moved() > 0 {
-            self.small_bursts = self.small_bursts.saturating_add(1);
-            if self.small_bursts > MAX_SMALL {
+        // A thread that may sleep runs anywhere.
+        if !qp.sleeps() && qp.recv_home.note_sent(budget.moved()) {
+            self.small_runs = 0;
+        } else if has_taken || budget.moved() > 0 {
+            self.small_runs = self.small_runs.saturating_add(1);
+            if self.small_runs > MAX_SMALL {
                 qp.recv_home.leave();
             }
         }

@@ -32,6 +32,7 @@ use super::engine::{
 };
 use super::request::SendOp;
 use super::ring::CorruptRing;
+use super::steer::MAX_SMALL;
 use super::BACKLOG;
 use crate::prelude::*;
 use crate::rx::Verified;
@@ -78,6 +79,8 @@ pub(crate) struct SendSide {
     pub(crate) path: Path,
     /// When the peer is told that its answers met congestion.
     notifier: Notifier,
+    /// Runs in a row that sent all there was, and that was not much.
+    small_runs: u8,
     pub(crate) io: KBox<SendIo>,
 }
 
@@ -128,6 +131,7 @@ impl SendSide {
             dest_qpn: Qpn::default(),
             path: Path::default(),
             notifier: Notifier::default(),
+            small_runs: 0,
             io: KBox::new(
                 SendIo::new(queue, device, slots.wqes, slots.sges, max_sge, max_inline)?,
                 GFP_ACCOUNT,
@@ -356,10 +360,25 @@ impl SendSide {
             }
         };
         outgoing.finish(qp);
-        if !qp.send_home.note_sent(budget.moved()) && !self.requester.in_flight() {
+        self.note_sent(qp, budget.moved(), &again);
+        again
+    }
+
+    /// This run has sent `bytes` bytes of payload: where this side has its home, and whether it
+    /// still needs one.
+    fn note_sent(&mut self, qp: &WireQp, bytes: u32, again: &Run) {
+        // A thread that may sleep runs anywhere.
+        if !qp.sleeps() && qp.send_home.note_sent(bytes) {
+            self.small_runs = 0;
+            return;
+        }
+        // What the window holds back is sent in small portions, too.
+        if bytes > 0 && matches!(again, Run::Idle) && !self.requester.has_unsent() {
+            self.small_runs = self.small_runs.saturating_add(1);
+        }
+        if self.small_runs > MAX_SMALL || !self.requester.in_flight() {
             qp.send_home.leave();
         }
-        again
     }
 
     /// The QP is in an error state: everything completes with a flush error, in order.

@@ -6,7 +6,8 @@
 //! them. With bulk data this would leave all the work of both ends of a virtual link to the CPU of
 //! the sender. Hence:
 //!
-//! * A super-packet is received on the CPU of the completion queue's vector. It is put into a queue
+//! * A super-packet is received on the CPU of the completion queue's vector, or on the next one if
+//!   nobody has chosen the affinity of the vector. It is put into a queue
 //!   of the queue pair ([`Arrivals`]) before anybody has looked at it, and the receive work item
 //!   has it checked and handled there, as if it came only then. What follows it waits as well, so
 //!   packets stay in order. Whoever is the peer can have packets wait, as in a backlog, and nobody
@@ -34,6 +35,10 @@ use roce::opcode::Opcode;
 
 /// So much at a time is bulk, bytes.
 const BULK: u32 = 16 << 10;
+
+/// So many runs in a row that send something, but not in bulk, are the end of bulk data: they end
+/// with a shorter run or two.
+pub(super) const MAX_SMALL: u8 = 8;
 
 /// Bytes that are received before other softirqs have their turn: those that hand over the answers.
 const BURST: u32 = 32 << 10;
@@ -124,8 +129,9 @@ impl WireQp {
     pub(crate) fn steer(&self, packet: Arrival, peek: &Peek<'_>) -> Result<(), Arrival> {
         let queue = &self.arrivals;
         let waits = queue.packets.is_busy();
+        let is_bulk = peek.is_super() && peek.bytes() >= BULK;
         // Memory that may have to be waited for is a thread's.
-        if !waits && (peek.bytes() < BULK || self.kind.is_datagram() || self.sleeps()) {
+        if !waits && (!is_bulk || self.kind.is_datagram() || self.sleeps()) {
             return Err(packet);
         }
         let Some(opcode) = Opcode::from_byte(peek.opcode()) else {
@@ -149,6 +155,8 @@ impl WireQp {
             Ok(()) => {
                 self.recv_work.schedule_on(queue.cpu.load(Relaxed));
             }
+            // There is no room, and it overtakes nothing.
+            Err(packet) if !waits => return Err(packet),
             Err(_) => self.device.count(Counter::Dropped, 1),
         }
         Ok(())
@@ -170,8 +178,13 @@ impl WireQp {
         }
     }
 
+    /// Drops the packets that wait: the queue pair is reset. Process context.
+    pub(super) fn purge_arrivals(&self) {
+        while self.arrivals.packets.pop().is_some() {}
+    }
+
     /// Receives packets that wait for this CPU; true when some are left. Softirq; the receive work
-    /// item, which is the only one to take them and runs on one CPU at a time.
+    /// item, which is the only one to receive them and runs on one CPU at a time.
     pub(super) fn take_arrivals(&self) -> bool {
         let mut bytes = 0u32;
         while bytes < BURST {
