@@ -48,10 +48,14 @@ void xrdma_mem_read(const struct xrdma_mem *m, __u64 off, void *to, size_t len)
 	}
 }
 
-/* Any context. */
+/*
+ * Any context. Whoever sees some of it sees what was written before: programs look for
+ * what the later of two requests has written, without a completion.
+ */
 void xrdma_mem_write(const struct xrdma_mem *m, __u64 off, const void *from,
 		     size_t len)
 {
+	smp_wmb();
 	while (len) {
 		u8 *at;
 		size_t n = xrdma_mem_map(m, off, len, &at);
@@ -64,10 +68,14 @@ void xrdma_mem_write(const struct xrdma_mem *m, __u64 off, const void *from,
 	}
 }
 
-/* Any context; memmove() because both ends may name the same bytes. */
+/*
+ * Any context; memmove() because both ends may name the same bytes. In the order of
+ * xrdma_mem_write().
+ */
 void xrdma_mem_copy(const struct xrdma_mem *from, __u64 from_off,
 		    const struct xrdma_mem *to, __u64 to_off, size_t len)
 {
+	smp_wmb();
 	while (len) {
 		u8 *src, *dst;
 		size_t n = xrdma_mem_map(from, from_off, len, &src);
