@@ -34,8 +34,9 @@
  * @data: argument of the handler.
  * @name: in /proc/interrupts; set once the interrupt is requested.
  * @index: its hardware number in the domain.
- * @cpu: where its handler runs, and whether that is the affinity that it was made
- *	with: twice the CPU, plus one if it is. To be read at any time.
+ * @cpu: where its handler runs. To be read at any time.
+ * @restoring: the hotplug callback sets the affinity.
+ * @chosen: somebody else has.
  * @irq: its Linux number; 0 while there is none.
  * @broken: its affinity is not what was asked for, because none of those CPUs
  *	is there.
@@ -51,6 +52,8 @@ struct xrdma_vector {
 	u32 index;
 	u32 cpu;
 	unsigned int irq;
+	bool restoring;
+	bool chosen;
 	bool broken;
 	cpumask_var_t wanted;
 };
@@ -123,12 +126,6 @@ static int xrdma_vector_retrigger(struct irq_data *d)
 	return 1;
 }
 
-/* The possible CPU that vector @index is for at first. */
-static unsigned int xrdma_vector_home(u32 index)
-{
-	return cpumask_nth(index % num_possible_cpus(), cpu_possible_mask);
-}
-
 #ifdef CONFIG_SMP
 /*
  * Of the CPUs allowed, one gets the interrupt, as with message signalled
@@ -147,6 +144,9 @@ static int xrdma_vector_set_affinity(struct irq_data *d,
 
 	if (cpu_online(smp_processor_id())) {
 		WRITE_ONCE(v->broken, false);
+		/* The interrupt has no number yet when the core sets its first affinity. */
+		if (v->irq && !READ_ONCE(v->restoring))
+			WRITE_ONCE(v->chosen, true);
 	} else if (!v->broken && !cpumask_intersects(asked, dest)) {
 		cpumask_copy(v->wanted, asked);
 		WRITE_ONCE(v->broken, true);
@@ -156,8 +156,7 @@ static int xrdma_vector_set_affinity(struct irq_data *d,
 				  dest);
 	if (cpu >= nr_cpu_ids)
 		return -EINVAL;
-	WRITE_ONCE(v->cpu, 2 * cpu + (cpu == xrdma_vector_home(v->index) &&
-				      cpumask_weight(dest) == 1));
+	WRITE_ONCE(v->cpu, cpu);
 	return irq_chip_redirect_set_affinity(d, cpumask_of(cpu), force);
 }
 #endif
@@ -213,8 +212,11 @@ static int xrdma_vector_cpu_online(unsigned int cpu, struct hlist_node *node)
 	for (i = 0; i < set->count; i++) {
 		struct xrdma_vector *v = &set->vector[i];
 
-		if (READ_ONCE(v->broken) && cpumask_test_cpu(cpu, v->wanted))
-			irq_set_affinity(v->irq, v->wanted);
+		if (!READ_ONCE(v->broken) || !cpumask_test_cpu(cpu, v->wanted))
+			continue;
+		WRITE_ONCE(v->restoring, true);
+		irq_set_affinity(v->irq, v->wanted);
+		WRITE_ONCE(v->restoring, false);
 	}
 	return 0;
 }
@@ -244,6 +246,12 @@ void xrdma_vectors_exit(void)
 	mutex_unlock(&xrdma_vectors_mutex);
 }
 
+/* The possible CPU that vector @index is for at first. */
+static unsigned int xrdma_vector_home(u32 index)
+{
+	return cpumask_nth(index % num_possible_cpus(), cpu_possible_mask);
+}
+
 /*
  * Here because irq_work and the domain want C initialisers. Nothing can be
  * raised before xrdma_vectors_start(). NULL: no memory.
@@ -263,7 +271,7 @@ struct xrdma_vectors *xrdma_vectors_alloc(__u32 count, xrdma_vector_fn handler)
 		INIT_WORK(&set->vector[i].later, xrdma_vector_later);
 		set->vector[i].set = set;
 		set->vector[i].index = i;
-		set->vector[i].cpu = 2 * xrdma_vector_home(i) + 1;
+		set->vector[i].cpu = xrdma_vector_home(i);
 	}
 	return set;
 }
@@ -382,9 +390,7 @@ struct xrdma_vector *xrdma_vectors_at(struct xrdma_vectors *set, __u32 index)
  */
 int xrdma_vector_bulk_cpu(const struct xrdma_vector *v)
 {
-	u32 cpu = READ_ONCE(v->cpu);
-
-	return xrdma_bulk_cpu(cpu / 2, cpu & 1);
+	return xrdma_bulk_cpu(READ_ONCE(v->cpu), !READ_ONCE(v->chosen));
 }
 
 /* As xrdma_vectors_end(), unless that has happened; and frees the memory. */

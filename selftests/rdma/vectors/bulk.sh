@@ -13,55 +13,83 @@ trace=/sys/kernel/tracing
 mountpoint -q $trace || mount -t tracefs tracefs $trace || skip_all "no tracefs"
 
 # flow CPU OP SIZE: for 300 ms, from x1 to x2, by a process on that CPU.
-flow() {
-	timeout 60 taskset -c "$1" bench-flow x1 "$(gid_index x1 10.7.0.1)" x2 "$(gid_index x2 10.7.0.2)" \
-		1024 RC own 1 "$2" 300 "$3" >/dev/null
-}
-# on CPU...: how often the module's work ran in softirq on each CPU during that command.
+flow() { timeout 60 taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
+wander() { timeout 60 "$SELFTEST_BIN/selftest-wander" "$1" "${ends[@]}" >/dev/null; }
+# works COMMAND...: how often the module's work ran in softirq on each CPU during that command,
+# while tracing was on.
 works() {
+	local c
 	echo >$trace/trace
 	echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 	"$@" || return 1
 	echo 0 >$trace/events/workqueue/workqueue_execute_start/enable
 	for c in 0 1; do
-		echo "$(grep -c "\[00$c\].*xrdma_work_bh" $trace/trace)"
+		grep -c "\[00$c\].*xrdma_work_bh" $trace/trace
 	done | paste -sd' '
+}
+# elsewhere CPU AT-LEAST AT-MOST COMMAND...: so often it ran on that CPU.
+elsewhere() {
+	local cpu=$1 least=$2 most=$3 n
+	shift 3
+	read -ra n <<<"$(works "$@")"
+	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}; on $cpu, from $least to $most were wanted"
+	[ "${n[$cpu]}" -ge "$least" ] && [ "${n[$cpu]}" -le "$most" ]
 }
 
 # The vector of the end that receives is that of CPU $1; the process is on the other one, and so
 # is the vector of the other end.
 to_vector() {
-	local cpu=$1 op=$2 to=x2 n
+	local cpu=$1 op=$2 to=x2
 	# What a READ brings comes to the end that asked for it.
 	[ "$op" != read ] || to=x1
 	move x1-comp0 $((1 - cpu)) && move x2-comp0 $((1 - cpu)) && move $to-comp0 "$cpu" || return 1
-	read -ra n <<<"$(works flow $((1 - cpu)) "$op" 262144)"
-	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}; wanted on $cpu"
-	[ "${n[$cpu]}" -ge 20 ]
+	elsewhere "$cpu" 20 1000000 flow $((1 - cpu)) "$op" 262144
 }
-# A vector that was moved to the CPU of the process: nothing goes elsewhere.
-stays() {
-	local n
-	move x1-comp0 1 && move x2-comp0 1 || return 1
-	read -ra n <<<"$(works flow 1 write 262144)"
-	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
-	[ "${n[0]}" -le 5 ]
+# That of x2 is on CPU 0 because it was made so.
+by_default() { elsewhere 1 20 1000000 flow 0 write 262144; }
+# The same, but somebody chose it: nothing goes elsewhere.
+stays() { move x2-comp0 0 && elsewhere 1 0 5 flow 0 write 262144; }
+small() { move x2-comp0 1 && elsewhere 1 0 5 flow 0 write 64; }
+# From there on, nothing has to be done on the CPU on which READ data were sent.
+after_reads() {
+	echo 0 >$trace/tracing_on
+	elsewhere 0 0 40 wander after-reads
 }
-small() {
+
+# Two transmit queues, each for the packets that its CPU sends.
+two_queues() {
 	local n
-	move x1-comp0 1 && move x2-comp0 0 || return 1
-	read -ra n <<<"$(works flow 1 write 64)"
-	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
-	[ "${n[0]}" -le 5 ]
+	in_host h2 ethtool -L e2 rx 2 && in_host h1 ethtool -L e1 tx 2 || return 1
+	for n in 0 1; do
+		ip netns exec h1 sh -c "echo $((n + 1)) >/sys/class/net/e1/queues/tx-$n/xps_cpus" ||
+			return 1
+	done
+	in_host h1 tc qdisc replace dev e1 root handle 1: mq
+}
+# sent QUEUE: packets that went through it.
+sent() {
+	in_host h1 tc -s class show dev e1 |
+		awk -v c="1:$(($1 + 1))" '/^class/ { on = $3 == c } on && /Sent/ { print $4 }'
+}
+one_queue() {
+	two_queues || return 1
+	wander small || return 1
+	echo "packets of queue 0: $(sent 0), of queue 1: $(sent 1)"
+	[ "$(sent 0)" -ge 800 ] && [ "$(sent 1)" -le 20 ]
 }
 
 hosts_up 1500
+ends=(x1 "$(gid_index x1 10.7.0.1)" x2 "$(gid_index x2 10.7.0.2)")
+check "nobody has chosen a CPU: the next one" by_default
+check "somebody has chosen that to which packets come" stays
 for op in write send read; do
 	for cpu in 0 1; do
 		check "$op: received on CPU $cpu of the vector" to_vector $cpu $op
 	done
 done
-check "a vector of the CPU to which packets come" stays
 check "small messages are handled where they come" small
+check "small messages after long READs, too" after_reads
+echo 1 >$trace/tracing_on
+check "packets stay on one transmit queue" one_queue
 hosts_clean
 finish
