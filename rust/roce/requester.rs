@@ -27,6 +27,7 @@
 //! and report the result with [`Requester::local_done`]. Sequence numbers advance as on the wire.
 //! The two methods can alternate at any message that begins with nothing in flight.
 
+mod asking;
 mod config;
 mod early;
 mod flush;

@@ -184,13 +184,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.sent_packets = if is_last { 0 } else { index };
     }
 
-    /// Nothing else can be sent before an answer: asks for one if the last packets did not.
-    pub(super) fn ask(&mut self) {
-        if self.unasked_packets != 0 && self.una != self.next {
-            self.probe.ask_for_tail();
-        }
-    }
-
     /// Gives the work request at the transmit cursor its sequence numbers.
     pub(super) fn assign(&mut self, slot: u32) {
         let (service, mtu) = (self.config.service, self.config.mtu);

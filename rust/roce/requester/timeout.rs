@@ -74,6 +74,12 @@ impl Probe {
         self.due = Some(ProbePacket::Hole);
     }
 
+    /// Whether an answer was missed and asked for again.
+    #[inline]
+    pub(super) fn has_probed(&self) -> bool {
+        self.count != 0
+    }
+
     /// The last packets did not ask for an answer, and are to do so now.
     pub(super) fn ask_for_tail(&mut self) {
         self.due.get_or_insert(ProbePacket::Tail);
@@ -203,25 +209,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             _ => None,
         };
-    }
-
-    /// Whether an answer that nobody asked for would be asked for by the timer of the probe, long
-    /// before the acknowledge timer, which would count that as a try.
-    #[inline]
-    pub(super) fn is_probed(&self) -> bool {
-        match (self.timeout_ns, self.rtt.probe_timeout(0)) {
-            (Some(timeout), Some(wait)) => self.probe.count == 0 && wait <= timeout >> 2,
-            _ => false,
-        }
-    }
-
-    /// Whether all was sent, and the last packets did not ask for an answer: then
-    /// [`Requester::ask`] has one asked for.
-    fn is_tail_unasked(&self) -> bool {
-        let can_repeat = self
-            .oldest_assigned()
-            .is_some_and(|wqe| !wqe.wr.op.has_response() && wqe.packets != 0);
-        can_repeat && self.unasked_packets != 0 && self.sent >= self.count
     }
 
     /// A probe may be due. No retry is counted: those belong to the acknowledge timer, whose

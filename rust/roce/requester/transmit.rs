@@ -31,12 +31,6 @@ use crate::wire::{
     XrcEth, //
 };
 
-/// Messages that may go without asking for an ACK as long as more follow.
-const MAX_UNASKED_MESSAGES: u32 = 16;
-
-/// Packets that may go without asking for an ACK.
-const MAX_UNASKED_PACKETS: u32 = 64;
-
 /// The payload of a packet: bytes of the work request in `slot`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Payload {
@@ -323,7 +317,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// Packets that may be in flight at a time.
     #[inline]
-    fn window_packets(&self) -> u32 {
+    pub(super) fn window_packets(&self) -> u32 {
         if self.rnr_retry.is_refused() {
             // The responder drops what follows a packet that it is not ready for.
             1
@@ -350,27 +344,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         } else {
             u32::MAX
         }
-    }
-
-    /// Whether a packet of another message can be sent right behind the last
-    /// packet of the present one, with `room` left in the window.
-    #[inline]
-    fn another_follows(&self, room: u32) -> bool {
-        let next = self.sent.wrapping_add(1);
-        if room == 0 || next >= self.count || (self.draining && next >= self.assigned) {
-            return false;
-        }
-        let Some(wqe) = self.wqe(self.slot_at(next)) else {
-            return false;
-        };
-        wqe.fault.is_none()
-            && !wqe.wr.fence
-            && !wqe.wr.op.has_response()
-            && wqe.wr.op != SendOp::Local
-            && wqe
-                .wr
-                .check(self.config.service, self.config.max_rd_atomic)
-                .is_ok()
     }
 
     /// Moves the cursor over `count` packets of the present message. Says whether the first of
@@ -477,43 +450,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             more: !is_last && room != 0,
             again,
         })
-    }
-
-    /// Whether the next packet must ask for an ACK.
-    #[inline]
-    fn must_ask(&mut self, wqe: &Wqe, is_last: bool, room: u32) -> bool {
-        self.unasked_packets = self.unasked_packets.wrapping_add(1);
-        if is_last {
-            self.unasked_messages = self.unasked_messages.wrapping_add(1);
-        }
-        let many = (self.window_packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
-        let ask = room == 0
-            || self.unasked_packets >= many
-            // The last one that is sent again.
-            || (self.next != self.max && self.next.next() == self.max)
-            || (is_last
-                && (self.unasked_messages >= MAX_UNASKED_MESSAGES
-                    || !(self.another_follows(room) || self.can_wait(wqe))));
-        if ask {
-            self.unasked_packets = 0;
-            self.unasked_messages = 0;
-        }
-        ask
-    }
-
-    /// Whether the answer to the packet of `wqe`, the last one for now, can be asked for later:
-    /// with a packet of a message that is yet to be posted, or else by the timer of the probe
-    /// ([`Requester::expire_probe`]). Nobody waits for it then, and what the timer would send once
-    /// more is small.
-    #[inline]
-    fn can_wait(&self, wqe: &Wqe) -> bool {
-        !wqe.wr.signaled
-            && wqe.packets == 1
-            && self.sent.wrapping_add(1) >= self.count
-            && self.count <= self.capacity() >> 1
-            && !self.draining
-            && self.recovery.is_over()
-            && self.is_probed()
     }
 
     /// A READ request for as much of the message as the window admits, or for

@@ -28,6 +28,16 @@ fn quiet(op: SendOp, length: u32) -> SendWr {
     }
 }
 
+/// The same, with so many small SENDs behind, none of which has asked.
+fn with_tail(count: u32) -> Host {
+    let mut h = measured();
+    for number in 1..=count {
+        h.post_wr(quiet(SendOp::Send, 8));
+        assert_eq!(asked(&mut h), [(number, false)]);
+    }
+    h
+}
+
 /// Numbers sent, and whether each asks for an answer.
 fn asked(h: &mut Host) -> Vec<(u32, bool)> {
     h.sent().iter().map(|s| (s.1, s.2)).collect()
@@ -64,9 +74,7 @@ fn one_of_sixteen_asks() {
 
 #[test]
 fn what_somebody_waits_for_asks() {
-    let mut h = measured();
-    h.post_wr(quiet(SendOp::Send, 8));
-    assert_eq!(asked(&mut h), [(1, false)]);
+    let mut h = with_tail(1);
     h.post(SendOp::Send, 8);
     assert_eq!(asked(&mut h), [(2, true)]);
     h.ack(2);
@@ -112,11 +120,7 @@ fn a_queue_that_is_half_full_asks() {
 
 #[test]
 fn a_tail_is_asked_for_and_that_is_no_loss() {
-    let mut h = measured();
-    for number in 1..=3 {
-        h.post_wr(quiet(SendOp::Send, 8));
-        assert_eq!(asked(&mut h), [(number, false)]);
-    }
+    let mut h = with_tail(3);
     let at = h.now + MIN_PROBE_NS;
     assert_eq!(h.requester.next_deadline(), Some(at));
     h.time(at - 1);
@@ -139,9 +143,7 @@ fn a_tail_is_asked_for_and_that_is_no_loss() {
 
 #[test]
 fn a_timer_that_is_late_counts_no_timeout() {
-    let mut h = measured();
-    h.post_wr(quiet(SendOp::Send, 8));
-    h.numbers();
+    let mut h = with_tail(1);
     h.time(h.now + 100 * TIMEOUT);
     assert_eq!(asked(&mut h), [(1, true)]);
     assert_eq!(counts(&h), (1, 0, 0));
@@ -153,11 +155,7 @@ fn a_timer_that_is_late_counts_no_timeout() {
 
 #[test]
 fn a_tail_that_was_lost_is_sent_again() {
-    let mut h = measured();
-    for _ in 0..3 {
-        h.post_wr(quiet(SendOp::Send, 8));
-        h.numbers();
-    }
+    let mut h = with_tail(3);
     // 1 to 3 are lost, then the packet that asks.
     h.time(h.now + MIN_PROBE_NS);
     assert_eq!(asked(&mut h), [(3, true)]);
@@ -174,11 +172,7 @@ fn a_tail_that_was_lost_is_sent_again() {
 
 #[test]
 fn a_gap_before_the_packet_that_asks_is_filled() {
-    let mut h = measured();
-    for _ in 0..3 {
-        h.post_wr(quiet(SendOp::Send, 8));
-        h.numbers();
-    }
+    let mut h = with_tail(3);
     h.time(h.now + MIN_PROBE_NS);
     assert_eq!(asked(&mut h), [(3, true)]);
     // That of the first copy of 3, which crosses the second: 1 was not sent again.
@@ -188,11 +182,7 @@ fn a_gap_before_the_packet_that_asks_is_filled() {
 
 #[test]
 fn what_goes_back_asks_at_its_end() {
-    let mut h = measured();
-    for _ in 0..3 {
-        h.post_wr(quiet(SendOp::Send, 8));
-        h.numbers();
-    }
+    let mut h = with_tail(3);
     h.nak(1, 0x60);
     assert_eq!(asked(&mut h), [(1, true)]);
     h.post_wr(quiet(SendOp::Send, 8));
@@ -205,9 +195,7 @@ fn what_goes_back_asks_at_its_end() {
 fn who_waits_for_a_tail_has_it_asked_for() {
     // A queue that drains, before it does or while it does.
     for is_begun in [false, true] {
-        let mut h = measured();
-        h.post_wr(quiet(SendOp::Send, 8));
-        h.numbers();
+        let mut h = with_tail(1);
         if is_begun {
             h.post_wr(quiet(SendOp::Send, 8));
         }
@@ -219,17 +207,13 @@ fn who_waits_for_a_tail_has_it_asked_for() {
         assert_eq!(h.env.drained, 1);
     }
     // Local work, whose completion comes behind.
-    let mut h = measured();
-    h.post_wr(quiet(SendOp::Send, 8));
-    h.numbers();
+    let mut h = with_tail(1);
     h.post(SendOp::Local, 0);
     assert_eq!(asked(&mut h), [(1, true)]);
     h.ack(1);
     assert_eq!(h.statuses(), [Success; 3]);
     // A request that fails.
-    let mut h = measured();
-    h.post_wr(quiet(SendOp::Send, 8));
-    h.numbers();
+    let mut h = with_tail(1);
     h.post(SendOp::Send, 0x8000_0001);
     assert_eq!(asked(&mut h), [(1, true)]);
     assert_eq!(asked(&mut h), []);
@@ -240,9 +224,7 @@ fn who_waits_for_a_tail_has_it_asked_for() {
 
 #[test]
 fn a_read_behind_a_tail_asks_for_it() {
-    let mut h = measured();
-    h.post_wr(quiet(SendOp::Send, 8));
-    assert_eq!(asked(&mut h), [(1, false)]);
+    let mut h = with_tail(1);
     h.post(SendOp::Read, 8);
     assert_eq!(asked(&mut h), [(2, true)]);
     h.answer(Raw::new(0x10, 2).aeth(0x1f).data(8));
@@ -264,4 +246,43 @@ fn a_tail_behind_a_read_is_left_to_its_answer() {
     h.numbers();
     assert_eq!(h.env.drained, 1);
     assert_eq!(counts(&h), (1, 0, 0));
+}
+
+#[test]
+fn a_tail_hides_no_lost_read() {
+    let mut h = measured();
+    h.post(SendOp::Read, 8);
+    h.post_wr(quiet(SendOp::Send, 8));
+    assert_eq!(asked(&mut h), [(1, true), (2, false)]);
+    h.time(h.now + 100 * TIMEOUT);
+    assert_eq!(asked(&mut h)[0], (1, true));
+    assert_eq!(counts(&h).2, 1);
+}
+
+#[test]
+fn nothing_is_put_off_while_an_answer_is_late() {
+    let mut h = with_tail(1);
+    h.time(h.now + MIN_PROBE_NS);
+    assert_eq!(asked(&mut h), [(1, true)]);
+    h.time(h.requester.next_deadline().unwrap());
+    assert_eq!(asked(&mut h), [(1, true)]);
+    h.post_wr(quiet(SendOp::Send, 8));
+    assert_eq!(asked(&mut h), [(2, true)]);
+}
+
+#[test]
+fn nothing_is_put_off_while_a_loss_is_mended() {
+    let mut h = with_tail(3);
+    h.nak(1, 0x60);
+    assert_eq!(asked(&mut h), [(1, true)]);
+    // So this peer keeps what comes early.
+    h.ack(3);
+    for number in 4..=5 {
+        h.post_wr(quiet(SendOp::Send, 8));
+        assert_eq!(asked(&mut h), [(number, false)]);
+    }
+    h.nak(4, 0x60);
+    assert_eq!(asked(&mut h), [(4, true)]);
+    h.post_wr(quiet(SendOp::Send, 8));
+    assert_eq!(asked(&mut h), [(6, true)]);
 }

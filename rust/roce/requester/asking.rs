@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which packets ask for an ACK.
+//!
+//! An ACK costs the two hosts nearly as much as a small message. So not each message asks for one,
+//! and one that nobody waits for may leave that to those that are posted later. If none is, the
+//! newest packet is sent once more, and asks.
+
+use core::ops::DerefMut;
+
+use super::{
+    Requester,
+    SendOp,
+    Wqe, //
+};
+
+/// Messages that may go without asking for an ACK as long as more follow.
+const MAX_UNASKED_MESSAGES: u32 = 16;
+
+/// Packets that may go without asking for an ACK.
+const MAX_UNASKED_PACKETS: u32 = 64;
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// Whether the next packet must ask for an ACK.
+    #[inline]
+    pub(super) fn must_ask(&mut self, wqe: &Wqe, is_last: bool, room: u32) -> bool {
+        self.unasked_packets = self.unasked_packets.wrapping_add(1);
+        if is_last {
+            self.unasked_messages = self.unasked_messages.wrapping_add(1);
+        }
+        let many = (self.window_packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
+        let ask = room == 0
+            || self.unasked_packets >= many
+            // The last one that is sent again.
+            || (self.next != self.max && self.next.next() == self.max)
+            || (is_last
+                && (self.unasked_messages >= MAX_UNASKED_MESSAGES
+                    || !(self.another_follows(room) || self.can_wait(wqe))));
+        if ask {
+            self.unasked_packets = 0;
+            self.unasked_messages = 0;
+        }
+        ask
+    }
+
+    /// Whether the answer to the packet of `wqe`, the last one for now, can be asked for later:
+    /// with a packet of a message that is yet to be posted, or else by the timer of the probe
+    /// ([`Requester::expire_probe`]). Nobody waits for it then, and what the timer would send once
+    /// more is small.
+    #[inline]
+    fn can_wait(&self, wqe: &Wqe) -> bool {
+        !wqe.wr.signaled
+            && wqe.packets == 1
+            && self.sent.wrapping_add(1) >= self.count
+            && self.count <= self.capacity() >> 1
+            && self.recovery.is_over()
+            && self.is_probed()
+    }
+
+    /// Whether a packet of another message can be sent right behind the last
+    /// packet of the present one, with `room` left in the window.
+    #[inline]
+    fn another_follows(&self, room: u32) -> bool {
+        let next = self.sent.wrapping_add(1);
+        if room == 0 || next >= self.count || (self.draining && next >= self.assigned) {
+            return false;
+        }
+        let Some(wqe) = self.wqe(self.slot_at(next)) else {
+            return false;
+        };
+        wqe.fault.is_none()
+            && !wqe.wr.fence
+            && !wqe.wr.op.has_response()
+            && wqe.wr.op != SendOp::Local
+            && wqe
+                .wr
+                .check(self.config.service, self.config.max_rd_atomic)
+                .is_ok()
+    }
+
+    /// Whether an answer that nobody asked for would be asked for by the timer of the probe, long
+    /// before the acknowledge timer, which would count that as a try.
+    #[inline]
+    fn is_probed(&self) -> bool {
+        match (self.timeout_ns, self.rtt.probe_timeout(0)) {
+            (Some(timeout), Some(wait)) => !self.probe.has_probed() && wait <= timeout >> 2,
+            _ => false,
+        }
+    }
+
+    /// Whether all was sent, and the last packets did not ask for an answer: then
+    /// [`Requester::ask`] has one asked for.
+    pub(super) fn is_tail_unasked(&self) -> bool {
+        let can_repeat = self
+            .oldest_assigned()
+            .is_some_and(|wqe| !wqe.wr.op.has_response() && wqe.packets != 0);
+        can_repeat && self.unasked_packets != 0 && self.sent >= self.count
+    }
+
+    /// Nothing else can be sent before an answer: asks for one if the last packets did not.
+    pub(super) fn ask(&mut self) {
+        if self.unasked_packets != 0 && self.una != self.next {
+            self.probe.ask_for_tail();
+        }
+    }
+}
