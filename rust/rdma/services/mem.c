@@ -48,13 +48,14 @@ void xrdma_mem_read(const struct xrdma_mem *m, __u64 off, void *to, size_t len)
 	}
 }
 
-/*
- * Any context. Whoever sees some of it sees what was written before: programs look for
- * what the later of two requests has written, without a completion.
- */
+/* Any context. */
 void xrdma_mem_write(const struct xrdma_mem *m, __u64 off, const void *from,
 		     size_t len)
 {
+	/*
+	 * Whoever sees some of it sees what was written before: programs look for what
+	 * the later of two requests has written, without a completion.
+	 */
 	smp_wmb();
 	while (len) {
 		u8 *at;
@@ -68,13 +69,11 @@ void xrdma_mem_write(const struct xrdma_mem *m, __u64 off, const void *from,
 	}
 }
 
-/*
- * Any context; memmove() because both ends may name the same bytes. In the order of
- * xrdma_mem_write().
- */
+/* Any context; memmove() because both ends may name the same bytes. */
 void xrdma_mem_copy(const struct xrdma_mem *from, __u64 from_off,
 		    const struct xrdma_mem *to, __u64 to_off, size_t len)
 {
+	/* As in xrdma_mem_write(). */
 	smp_wmb();
 	while (len) {
 		u8 *src, *dst;
