@@ -8,7 +8,7 @@
  * after-reads  READs in bulk on CPU 0, then SMALL small WRITEs on CPU 1
  * small        SMALL small WRITEs on CPU 0, then as many on CPU 1
  *
- * The kernel's tracing is on only during what is done on CPU 1.
+ * The trace in the directory $TRACE is on only during what is done on CPU 1.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -32,8 +32,11 @@ static void go_to(int cpu)
 
 static void trace(const char *on)
 {
-	int fd = open("/sys/kernel/tracing/tracing_on", O_WRONLY);
+	char path[256];
+	int fd;
 
+	snprintf(path, sizeof(path), "%s/tracing_on", getenv("TRACE"));
+	fd = open(path, O_WRONLY);
 	CHECK(fd >= 0 && write(fd, on, 1) == 1);
 	close(fd);
 }
