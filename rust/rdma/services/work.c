@@ -4,7 +4,9 @@
 #include <linux/hashtable.h>
 #include <linux/interrupt.h>
 #include <linux/preempt.h>
+#include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/workqueue.h>
@@ -273,6 +275,15 @@ out:
 	return wanted;
 }
 
+/*
+ * Whether other work items of the process wait for a thread. A hint, since it takes no
+ * lock. Any context.
+ */
+bool xrdma_work_others_wait(const struct xrdma_work *w)
+{
+	return !list_empty(&w->process->waiting);
+}
+
 /* So that Rust need not know the layout. */
 void xrdma_work_free(struct xrdma_work *w)
 {
@@ -329,6 +340,13 @@ bool xrdma_signal_pending(void)
 __u32 xrdma_this_cpu(void)
 {
 	return raw_smp_processor_id();
+}
+
+/* need_resched() is inline. Preemption is off. */
+bool xrdma_cpu_is_free(void)
+{
+	return !IS_ENABLED(CONFIG_PREEMPT_RT) && single_task_running() &&
+	       !need_resched();
 }
 
 /* cond_resched() is a macro. Process context. */

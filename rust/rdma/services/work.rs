@@ -309,6 +309,14 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule_thread(self.ptr.as_ptr()) }
     }
 
+    /// Whether other items of the process wait for a thread now, in which case one that has a
+    /// thread should not keep it for long. Any context.
+    #[inline]
+    pub fn others_wait(&self) -> bool {
+        // SAFETY: By the type invariant. The process is kept with the item.
+        unsafe { bindings::xrdma_work_others_wait(self.ptr.as_ptr()) }
+    }
+
     /// Takes starts that are still to come back, waits for those that are running, in either
     /// context, and lets none come any more. Process context, sleeps; not from the function itself.
     pub fn stop(&self) {
@@ -349,6 +357,15 @@ pub fn signal_pending() -> bool {
 pub fn this_cpu() -> u32 {
     // SAFETY: Looks at the current CPU.
     unsafe { bindings::xrdma_this_cpu() }
+}
+
+/// Whether nothing but the current task wants this CPU: a task that polls takes no time from
+/// anybody then. Never with PREEMPT_RT, where softirqs cannot run while preemption is off. Process
+/// context, with preemption off: the answer is about this CPU.
+#[inline]
+pub fn is_cpu_free() -> bool {
+    // SAFETY: Looks at the current CPU.
+    unsafe { bindings::xrdma_cpu_is_free() }
 }
 
 /// Lets another task run if one is due. Process context, sleeps.

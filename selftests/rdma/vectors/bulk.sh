@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=120
 # Bulk work is done on the CPU that the affinity of a completion vector names; small
-# messages are handled where they come.
+# messages are handled where they come, and the ring of many is polled on a CPU that is idle.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
 . "$(dirname "$0")/../../lib/irq.sh"
@@ -82,6 +82,23 @@ one_queue() {
 	[ "$(sent 0)" -ge 800 ] && [ "$(sent 1)" -le 20 ]
 }
 
+# polls COMMAND...: how often a polled ring of x1 had new requests during that command.
+polls() {
+	local before
+	before=$(counter x1 send_ring_polls)
+	"$@" || return 1
+	echo $(($(counter x1 send_ring_polls) - before))
+}
+# Whether a CPU is idle when it is needed depends on what else there is.
+some_polls() { [ "$(polls flow 0 write 8)" -gt 10 ]; }
+many_are_polled() { until_true 60 some_polls; }
+one_at_a_time() { [ "$(polls wander small)" = 0 ]; }
+hosts_with() {
+	hosts_clean && modprobe -r xroce && modprobe xroce "$@" && hosts_up 1500 &&
+		ends=(x1 "$(gid_index x1 10.7.0.1)" x2 "$(gid_index x2 10.7.0.2)")
+}
+none_are_polled() { hosts_with poll_rings=0 && [ "$(polls flow 0 write 8)" = 0 ]; }
+
 hosts_up 1500
 ends=(x1 "$(gid_index x1 10.7.0.1)" x2 "$(gid_index x2 10.7.0.2)")
 check "nobody has chosen a CPU: the next one" by_default
@@ -94,6 +111,10 @@ done
 check "small messages are handled where they come" small
 check "small messages after long READs, too" after_reads
 check "packets stay on one transmit queue" one_queue
+check "the ring of many small messages is polled" many_are_polled
+check "that of one at a time is not" one_at_a_time
+check "none is with poll_rings=0" none_are_polled
 hosts_clean
+modprobe -r xroce && modprobe xroce
 check "the trace goes" rmdir "$TRACE"
 finish

@@ -46,6 +46,10 @@ module! {
             default: 1,
             description: "Hand packets of one burst to the network as super-packets (1)",
         },
+        poll_rings: u8 {
+            default: 1,
+            description: "Poll send rings for a while that are posted to at a high rate (1)",
+        },
         comp_vectors: u32 {
             default: 0,
             description: "Completion vectors of a device, at most one per possible CPU (0: all)",
@@ -103,6 +107,7 @@ impl kernel::Module for Module {
         params::set(
             param::<u8>(module_parameters::local_copy.value()) != 0,
             param::<u8>(module_parameters::super_packets.value()) != 0,
+            param::<u8>(module_parameters::poll_rings.value()) != 0,
         );
         tables::init()?;
         link::init()?;

@@ -27,6 +27,8 @@ counters! {
     SentBytes = c"sent_bytes",
     /// Super-packets that were made of some of them.
     SentSupers = c"sent_super_pkts",
+    /// Times that a polled send ring had new requests.
+    RingPolls = c"send_ring_polls",
     /// Packets that were handed to a queue pair.
     ReceivedPackets = c"rcvd_pkts",
     /// Bytes of UDP payload in them.

@@ -223,7 +223,7 @@ impl SenderRun<'_> {
                 self.transfer = Some(Transfer::new(message, head));
                 return ControlFlow::Continue(());
             }
-            if idle(filled, &side.requester, &mut side.io) {
+            if idle(qp, filled, &side.requester, &mut side.io) {
                 return ControlFlow::Break(Run::Idle);
             }
             if budget.is_empty() {

@@ -10,10 +10,14 @@ static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 /// Whether packets may share super-packets.
 static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 
+/// Whether rings that are posted to at a high rate are polled.
+static POLL_RINGS: Atomic<u32> = Atomic::new(1);
+
 /// Sets the parameters; before the first device is made.
-pub fn set(local_copy: bool, super_packets: bool) {
+pub fn set(local_copy: bool, super_packets: bool, poll_rings: bool) {
     LOCAL_COPY.store(u32::from(local_copy), Relaxed);
     SUPER_PACKETS.store(u32::from(super_packets), Relaxed);
+    POLL_RINGS.store(u32::from(poll_rings), Relaxed);
 }
 
 /// Whether peers on the same host are served by copying; see `local.rs`. Any context.
@@ -25,4 +29,10 @@ pub(crate) fn local_copy() -> bool {
 /// come are taken in any case. Any context.
 pub(crate) fn super_packets() -> bool {
     SUPER_PACKETS.load(Relaxed) != 0
+}
+
+/// Whether rings that are posted to at a high rate are polled; see `qp/hot.rs`. Any context.
+#[inline]
+pub(crate) fn poll_rings() -> bool {
+    POLL_RINGS.load(Relaxed) != 0
 }

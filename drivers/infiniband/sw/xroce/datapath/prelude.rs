@@ -79,6 +79,7 @@ pub use rdma::{
     ring::RingMem,
     sync::{
         full_fence,
+        NoPreempt,
         NoSoftirq,
         SpinLockBh,
         SpinLockIrq, //

@@ -11,6 +11,7 @@ mod build;
 mod connection;
 pub mod drain;
 pub mod engine;
+mod hot;
 pub mod receive;
 pub mod request;
 pub mod ring;
@@ -19,6 +20,7 @@ pub mod state;
 mod steer;
 
 use self::connection::Connection;
+use self::hot::Hot;
 use crate::limits::Charge;
 use crate::pd::WirePd;
 use crate::prelude::*;
@@ -114,6 +116,8 @@ pub struct WireQp {
     /// Packets that another CPU than theirs receives.
     #[pin]
     arrivals: steer::Queue,
+    /// Whether the send ring is polled.
+    pub(crate) hot: Hot,
     /// Where the send direction sends bulk data.
     send_home: steer::Home,
     /// Where the receive direction does: those of READs.

@@ -3,6 +3,7 @@
 //! Creating queue pairs.
 
 use super::connection::Connection;
+use super::hot::Hot;
 use super::receive::{
     RecvQueue,
     RecvSide, //
@@ -276,6 +277,7 @@ impl WireQp {
                 early <- Backlog::new(KEPT, EARLY_BYTES, later.process.clone()),
                 responses <- Backlog::new(BACKLOG, BACKLOG_BYTES, later.process.clone()),
                 arrivals <- steer::Queue::new(BACKLOG, BACKLOG_BYTES, later.process),
+                hot: Hot::new(),
                 send_home: steer::Home::new(),
                 recv_home: steer::Home::new(),
                 timer: later.timer,

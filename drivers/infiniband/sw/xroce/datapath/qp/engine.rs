@@ -50,7 +50,7 @@ pub(super) const BACKLOG_BURSTS: u32 = BACKLOG.div_ceil(BACKLOG_BURST);
 
 /// Who makes a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Runner {
+pub(super) enum Runner {
     /// A kernel thread, in which a run may sleep.
     Thread,
     /// A softirq or a process, in which runs do not sleep.
@@ -167,6 +167,7 @@ impl WireQp {
         }
         self.make_slots();
         self.send_home.move_here();
+        self.note_doorbell();
         let mut runs = 0u32;
         while self.run_send(&mut None, Runner::Direct) {
             runs = runs.wrapping_add(1);
@@ -194,7 +195,7 @@ impl WireQp {
 
     /// Kicks the send side; true when work is left that nobody will do unless asked. `packet`, a
     /// response, is taken unless somebody else owns the side.
-    fn run_send(&self, packet: &mut Option<Verified>, runner: Runner) -> bool {
+    pub(super) fn run_send(&self, packet: &mut Option<Verified>, runner: Runner) -> bool {
         let again = self.run_send_alone(packet, runner);
         self.run_waiters();
         again
@@ -376,6 +377,8 @@ impl WireQp {
             } else {
                 qp.send_work.give_way();
             }
+        } else if runner == Runner::Thread {
+            qp.poll_ring();
         }
     }
 

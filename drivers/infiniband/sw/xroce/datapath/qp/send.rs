@@ -316,7 +316,7 @@ impl SendSide {
             let transmit = self.requester.poll_transmit(now, &mut env);
             budget.spend_requests(self.io.take_executed());
             let Some(transmit) = transmit else {
-                if idle(filled, &self.requester, &mut self.io) {
+                if idle(qp, filled, &self.requester, &mut self.io) {
                     break Run::Idle;
                 }
                 if budget.is_empty() {
@@ -536,14 +536,26 @@ pub(crate) fn fill(requester: &mut Requester<KVVec<Wqe>>, io: &mut SendIo, qp: &
 
 /// The requester, filled as `filled` says, has nothing to send now. False when there is something
 /// to fetch after all.
-pub(crate) fn idle(filled: Filled, requester: &Requester<KVVec<Wqe>>, io: &mut SendIo) -> bool {
+pub(crate) fn idle(
+    qp: &WireQp,
+    filled: Filled,
+    requester: &Requester<KVVec<Wqe>>,
+    io: &mut SendIo,
+) -> bool {
     if requester.room() == 0 || requester.has_unsent() {
         // Something is under way that runs this side again: an answer or a deadline.
         io.blocked();
         return true;
     }
     // Requests that need no packet have made room, and nobody rings for those that wait for it.
-    filled != Filled::Full && io.asleep()
+    if filled == Filled::Full {
+        return false;
+    }
+    if qp.hot.is_polled() {
+        io.blocked();
+        return true;
+    }
+    io.asleep()
 }
 
 /// Builds the packet that the requester described.
