@@ -47,6 +47,7 @@
     )
 )]
 
+pub mod bandwidth;
 pub mod congestion;
 pub mod event;
 pub mod icrc;

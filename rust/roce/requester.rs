@@ -33,6 +33,7 @@ mod early;
 mod flush;
 mod local;
 mod outstanding;
+mod pace;
 mod queue;
 mod recovery;
 mod response;
@@ -63,8 +64,10 @@ use core::ops::DerefMut;
 
 use self::early::Early;
 use self::outstanding::Outstanding;
+use self::pace::Pace;
 use self::recovery::Recovery;
 use self::timeout::Probe;
+use crate::bandwidth::Bandwidth;
 use crate::psn::Psn;
 use crate::retry::Retry;
 use crate::rnr::RnrRetry;
@@ -272,6 +275,8 @@ pub struct Requester<Q> {
     /// When the acknowledge timer expires.
     ack_deadline: Option<u64>,
     rtt: Rtt,
+    bandwidth: Bandwidth,
+    pace: Pace,
     /// A number whose packet was sent once and asks for an answer, and when it was sent.
     timed: Option<(Psn, u64)>,
     probe: Probe,
@@ -316,6 +321,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             timeout_ns: None,
             ack_deadline: None,
             rtt: Rtt::default(),
+            bandwidth: Bandwidth::default(),
+            pace: Pace::default(),
             timed: None,
             probe: Probe::default(),
             early: Early::default(),
@@ -368,6 +375,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.assign = self.una;
         self.window = Window::new(config.mtu, config.max_window);
         self.rtt = Rtt::default();
+        self.bandwidth = Bandwidth::default();
+        self.pace = Pace::default();
         self.timed = None;
         self.probe = Probe::default();
         self.early = Early::default();

@@ -3,9 +3,10 @@
 //! The amount of data in flight: a congestion window, counted in packets.
 //!
 //! The window doubles with every window of acknowledged packets until the first loss (slow start).
-//! Then it grows by one packet per round trip, and halves at most once per round trip when packets
-//! are lost. It grows only while it is the limit that holds the sender back. A READ counts with the
-//! packets of its response.
+//! Then it grows by one packet per round trip. When packets are lost it shrinks, at most once per
+//! round trip: to what the wire holds without a queue ([`crate::bandwidth`]), but by a half at
+//! most, and by a half if that is unknown. It grows only while it is the limit that holds the
+//! sender back. A READ counts with the packets of its response.
 //!
 //! When the network marks packets instead of dropping them (ECN), the window shrinks depending on
 //! how frequent the marks have been, by a half at most. It then recovers half of the difference per
@@ -138,6 +139,12 @@ impl Window {
         self.packets
     }
 
+    /// Whether it doubles in a round trip.
+    #[inline]
+    pub const fn is_slow_start(&self) -> bool {
+        self.packets < self.threshold
+    }
+
     /// The sender had more to send than the window let pass.
     #[inline]
     pub fn on_limited(&mut self) {
@@ -177,10 +184,10 @@ impl Window {
         }
     }
 
-    /// A packet at or after `una` was lost while everything before `sent` was
-    /// in flight.
+    /// A packet at or after `una` was lost while everything before `sent` was in flight. What the
+    /// wire holds is `fits` packets (0: unknown), so that many are no reason for a loss.
     #[inline]
-    pub fn on_loss(&mut self, una: Psn, sent: Psn) {
+    pub fn on_loss(&mut self, una: Psn, sent: Psn, fits: u32) {
         if let Some(recover) = self.recover {
             if una.is_before(recover) {
                 return;
@@ -191,7 +198,10 @@ impl Window {
         // can pass so far beyond it that it looks like a later one.
         self.recover = (una != sent).then_some(sent);
         self.fast_rounds = 0;
-        self.threshold = (self.packets >> 1).max(MIN_PACKETS).min(self.max);
+        self.threshold = (self.packets >> 1)
+            .max(fits.min(self.packets))
+            .max(MIN_PACKETS)
+            .min(self.max);
         self.packets = self.threshold;
         self.credit = 0;
     }
@@ -239,8 +249,8 @@ impl Window {
 
     /// Nothing was heard for a whole timeout: start small again.
     #[inline]
-    pub fn on_timeout(&mut self, una: Psn, sent: Psn) {
-        self.on_loss(una, sent);
+    pub fn on_timeout(&mut self, una: Psn, sent: Psn, fits: u32) {
+        self.on_loss(una, sent, fits);
         self.recover = (una != sent).then_some(sent);
         self.packets = MIN_PACKETS.min(self.max);
     }
@@ -327,9 +337,9 @@ mod tests {
     fn halves_once_a_round_then_grows_linearly() {
         let mut w = grown(7);
         assert_eq!(w.packets(), 512);
-        w.on_loss(Psn::new(100), Psn::new(600));
+        w.on_loss(Psn::new(100), Psn::new(600), 0);
         assert_eq!(w.packets(), 256);
-        w.on_loss(Psn::new(300), Psn::new(700));
+        w.on_loss(Psn::new(300), Psn::new(700), 0);
         assert_eq!(w.packets(), 256);
         w.on_limited();
         w.on_ack(100, Psn::new(400));
@@ -337,14 +347,36 @@ mod tests {
         w.on_limited();
         w.on_ack(256, Psn::new(600));
         assert_eq!(w.packets(), 257);
-        w.on_loss(Psn::new(600), Psn::new(857));
+        w.on_loss(Psn::new(600), Psn::new(857), 0);
         assert_eq!(w.packets(), 128);
+    }
+
+    #[test]
+    fn what_fits_on_the_wire_stays() {
+        for (fits, expect) in [
+            (0, 256),
+            (200, 256),
+            (300, 300),
+            (512, 512),
+            (u32::MAX, 512),
+        ] {
+            let mut w = grown(7);
+            w.on_loss(Psn::new(100), Psn::new(612), fits);
+            assert_eq!(w.packets(), expect);
+            // A timeout starts small, and comes back to that.
+            let mut w = grown(7);
+            w.on_timeout(Psn::new(100), Psn::new(612), fits);
+            assert_eq!(w.packets(), MIN_PACKETS);
+            w.on_limited();
+            w.on_ack(1000, Psn::new(612));
+            assert_eq!(w.packets(), expect);
+        }
     }
 
     #[test]
     fn slow_start_after_a_timeout_does_not_wait_for_the_old_flight() {
         let mut w = grown(7);
-        w.on_timeout(Psn::new(100), Psn::new(612));
+        w.on_timeout(Psn::new(100), Psn::new(612), 0);
         assert_eq!(w.packets(), MIN_PACKETS);
         let mut una = 100;
         while w.packets() < 256 {
@@ -357,7 +389,7 @@ mod tests {
         w.on_limited();
         w.on_ack(60, Psn::new(una + 1));
         assert_eq!(w.packets(), 256);
-        w.on_loss(Psn::new(una + 1), Psn::new(700));
+        w.on_loss(Psn::new(una + 1), Psn::new(700), 0);
         assert_eq!(w.packets(), 256);
     }
 
@@ -426,7 +458,7 @@ mod tests {
     #[test]
     fn a_loss_ends_fast_recovery() {
         let mut w = marked();
-        w.on_loss(Psn::new(1100), Psn::new(1512));
+        w.on_loss(Psn::new(1100), Psn::new(1512), 0);
         assert_eq!(w.packets(), 128);
         for una in [1512, 2000, 3000] {
             w.on_ack(1, Psn::new(una));
@@ -438,14 +470,14 @@ mod tests {
     fn a_loss_with_nothing_in_flight_holds_nothing_up() {
         // A message to a peer on the same host that did not answer, and then the longest one.
         let mut w = grown(7);
-        w.on_timeout(Psn::new(100), Psn::new(100));
+        w.on_timeout(Psn::new(100), Psn::new(100), 0);
         w.on_limited();
         w.on_ack(Psn::HALF, Psn::new(100 + Psn::HALF));
         w.on_limited();
         w.on_ack(1000, Psn::new(1100 + Psn::HALF));
         let before = w.packets();
         assert!(before > 256, "{before}");
-        w.on_loss(Psn::new(1100 + Psn::HALF), Psn::new(1200 + Psn::HALF));
+        w.on_loss(Psn::new(1100 + Psn::HALF), Psn::new(1200 + Psn::HALF), 0);
         assert_eq!(w.packets(), before / 2);
     }
 
@@ -454,8 +486,8 @@ mod tests {
         let mut w = Window::new(Mtu::M4096, 1);
         assert_eq!(w.packets(), MIN_PACKETS);
         for i in 0..100 {
-            w.on_loss(Psn::new(i * 100), Psn::new(i * 100 + 50));
-            w.on_timeout(Psn::new(i * 100), Psn::new(i * 100 + 50));
+            w.on_loss(Psn::new(i * 100), Psn::new(i * 100 + 50), 0);
+            w.on_timeout(Psn::new(i * 100), Psn::new(i * 100 + 50), 0);
         }
         assert_eq!(w.packets(), MIN_PACKETS);
         assert!(Window::new(Mtu::M256, u32::MAX).max <= MAX_PACKETS);

@@ -94,6 +94,12 @@ impl Early {
         }
     }
 
+    /// No response is missing before one that came.
+    #[inline]
+    pub(super) const fn is_none(&self) -> bool {
+        self.executed.is_none()
+    }
+
     /// When what is missing counts as lost, if anything is.
     #[inline]
     pub(super) const fn deadline(&self) -> Option<u64> {
@@ -218,7 +224,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.fail_oldest(WcStatus::RetryExcErr, env);
             return;
         }
-        self.window.on_loss(self.una, self.max);
+        self.shrink();
         self.probe.ask_for_missing();
         self.start_ack_timer(now);
         self.implied_nak_at = Some(self.una);

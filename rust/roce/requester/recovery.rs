@@ -36,6 +36,9 @@ enum Peer {
 #[derive(Clone, Copy, Debug)]
 struct Flight {
     end: Psn,
+    /// Those before this one have arrived, or are lost, by the time that the answer to what was
+    /// sent again last comes.
+    base: Psn,
     /// Behind what was sent again last.
     resent: Psn,
     /// When that was, or is about to be.
@@ -84,7 +87,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             Some(flight) => self
                 .next
                 .since(self.una)
-                .saturating_sub(flight.end.since(self.una)),
+                .saturating_sub(flight.base.since(self.una)),
             None => self.next.since(self.una),
         }
     }
@@ -127,6 +130,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.timed = None;
         let flight = Flight {
             end: self.max,
+            base: self.max,
             resent: self.una,
             at: now,
             singles: 0,
@@ -145,6 +149,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Has the oldest packet sent again.
     fn resend_oldest(&mut self, flight: Flight, now: u64) {
         self.recovery.flight = Some(Flight {
+            base: self.max,
             resent: self.una.next(),
             at: now,
             ..flight

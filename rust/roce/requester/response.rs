@@ -153,9 +153,23 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.on_progress_of_probe(now);
         if self.una == self.max {
             self.ack_deadline = None;
+            self.bandwidth.on_idle();
         } else {
+            let is_whole = self.recovery.is_over() && self.early.is_none();
+            self.bandwidth
+                .on_ack(count, now, self.rtt.smoothed(), is_whole);
             self.start_ack_timer(now);
         }
+    }
+
+    /// Packets that the wire holds without a queue; 0 if that is unknown.
+    pub(super) fn fits(&self) -> u32 {
+        self.bandwidth.packets_in(self.rtt.min())
+    }
+
+    /// A packet was lost.
+    pub(super) fn shrink(&mut self) {
+        self.window.on_loss(self.una, self.max, self.fits());
     }
 
     /// The packet whose round trip is measured may have been answered.
@@ -178,7 +192,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.fail_oldest(WcStatus::RetryExcErr, env);
             return false;
         }
-        self.window.on_loss(self.una, self.max);
+        self.shrink();
         self.rewind();
         self.start_ack_timer(now);
         true
@@ -195,7 +209,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 self.fail_oldest(WcStatus::RetryExcErr, env);
                 return true;
             }
-            self.window.on_loss(self.una, self.max);
+            self.shrink();
             self.start_ack_timer(now);
         }
         true

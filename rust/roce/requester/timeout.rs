@@ -135,6 +135,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             (None, early @ Some(_), None) => early,
             (_, _, next) => next,
         };
+        let next = match (self.rnr_until, self.pace.deadline(), next) {
+            (None, Some(pace), Some(next)) => Some(pace.min(next)),
+            (None, pace @ Some(_), None) => pace,
+            (_, _, next) => next,
+        };
         next.filter(|t| *t != u64::MAX)
     }
 
@@ -145,6 +150,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.is_wait_over(now);
             return;
         }
+        self.pace.expire(now);
         self.expire_missing(now, env);
         if self.state != State::Ready {
             return;
@@ -168,7 +174,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.fail_oldest(WcStatus::RetryExcErr, env);
             return;
         }
-        self.window.on_timeout(self.una, self.max);
+        self.window.on_timeout(self.una, self.max, self.fits());
         self.implied_nak_at = None;
         self.rewind();
         self.ack_deadline = None;

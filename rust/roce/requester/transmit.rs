@@ -100,7 +100,15 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     fn next_packet<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
         let slot = self.next_request(env)?;
         let was_at_end = self.next == self.max;
+        // READ requests are small; the responder paces the data.
+        let is_data = !self.wqe(slot)?.wr.op.has_response();
+        if is_data && self.is_paced(now) {
+            return None;
+        }
         let transmit = self.packet(slot)?;
+        if is_data {
+            self.on_paced(now);
+        }
         if self.ack_deadline.is_none() {
             self.start_ack_timer(now);
         }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Pacing: what the window admits at once is spread over the round trip, as TCP does it
+//! (`tcp_update_pacing_rate` of Linux), if a round trip takes long.
+
+use core::ops::DerefMut;
+
+use super::{
+    Requester,
+    Wqe, //
+};
+
+/// With shorter round trips than this, nothing is paced, nanoseconds: there, a timer costs more
+/// than a burst does harm.
+const PACED_NS: u64 = 500_000;
+
+/// Packets that are sent together, at least and at most; in between, an eighth of the window.
+const BURST: (u32, u32) = (8, 64);
+
+/// When the next packets may be sent.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Pace {
+    /// What was sent so far takes until then, at the rate of the window.
+    at: u64,
+    /// A burst was sent: nothing more before that time.
+    until: Option<u64>,
+}
+
+impl Pace {
+    /// When to go on, if something waits.
+    #[inline]
+    pub(super) const fn deadline(&self) -> Option<u64> {
+        self.until
+    }
+
+    /// Time has passed.
+    #[inline]
+    pub(super) fn expire(&mut self, now: u64) {
+        self.until = self.until.filter(|t| now < *t);
+    }
+}
+
+impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// Whether pacing is of use. In slow start it is not: acknowledgements tell the pace.
+    #[inline]
+    fn has_pace(&self) -> bool {
+        self.rtt.min() >= PACED_NS && !self.window.is_slow_start()
+    }
+
+    /// Time from one packet to the next: of a window in five sixths of a round trip, so that the
+    /// window stays what limits.
+    fn pace_interval(&self) -> u64 {
+        let spread = self.rtt.smoothed().saturating_mul(5) / 6;
+        spread
+            .checked_div(self.window.packets().into())
+            .unwrap_or(0)
+    }
+
+    /// Whether the next packet has to wait; [`Requester::next_deadline`] then says how long.
+    #[inline]
+    pub(super) fn is_paced(&mut self, now: u64) -> bool {
+        if !self.has_pace() {
+            self.pace = Pace::default();
+            return false;
+        }
+        self.pace.expire(now);
+        if self.pace.until.is_some() {
+            return true;
+        }
+        let burst = (self.window.packets() >> 3).clamp(BURST.0, BURST.1);
+        let ahead = self.pace_interval().saturating_mul(burst.into());
+        if self.pace.at > now.saturating_add(ahead) {
+            self.pace.until = Some(self.pace.at);
+        }
+        self.pace.until.is_some()
+    }
+
+    /// A packet was sent.
+    #[inline]
+    pub(super) fn on_paced(&mut self, now: u64) {
+        if self.has_pace() {
+            let from = self.pace.at.max(now);
+            self.pace.at = from.saturating_add(self.pace_interval());
+        }
+    }
+}
