@@ -91,6 +91,23 @@ outlived() {
 	ip maddr show dev "$parent" | grep -q 239.77.0.1 || { echo "another's group is left"; return 1; }
 	rmmod selftest_nic
 }
+# A process that makes its first queue pair while the namespace of the device dies cannot send any
+# more: it gets no socket there, as nobody can get the namespace. The device goes all the same.
+late() {
+	local kmod=/sys/module/selftest_netns/parameters ok=
+	fresh_hosts && insmod $modules/selftest_netns.ko && ip -n h1 link add late0 type dummy &&
+		ip netns del h1 && until_true 30 held || return 1
+	: >"$log"
+	"$SELFTEST_BIN/selftest-rings" x1 >"$log" 2>&1 &
+	pid=$!
+	until_true 30 says ready && held && [ -e /sys/class/infiniband/x1 ] && ok=1
+	echo >$kmod/release
+	until_true 20 gone x1 || ok=
+	kill $pid || ok=
+	wait $pid 2>/dev/null
+	rmmod selftest_netns && [ -n "$ok" ] || { cat "$log"; return 1; }
+}
+held() { [ "$(<$kmod/held)" = 1 ]; }
 link_down_up() {
 	fresh_hosts && start x1 x2 || return 1
 	ip -n h1 link set e1 down && ip -n h1 link set e1 up || return 1
@@ -180,7 +197,7 @@ load_loop() {
 }
 
 load_module
-plan 18
+plan 19
 check_stock "link del under local traffic" link_del x1
 check_stock "link del under traffic on the wire" link_del x1 x2
 check_stock "ip link del under local traffic" netdev_del x1
@@ -188,8 +205,10 @@ check_stock "ip link del under traffic on the wire" netdev_del x1 x2
 check "ip netns del under traffic" netns_del x1 x2
 if [ "$TYPE" = rxe ]; then
 	skip "a namespace ends before its device" "it is about routes of xroce"
+	skip "a process comes while the namespace ends" "it is about sockets of xroce"
 else
 	check "a namespace ends before its device" outlived
+	check "a process comes while the namespace ends" late
 fi
 check_stock "rmmod under local traffic" module_out x1
 check_stock "rmmod under traffic on the wire" module_out x1 x2
