@@ -17,17 +17,20 @@ hosts_open() { # DIR: of all
 	exec {requests}<>"$hosts_dir/requests"
 	wire_open "$hosts_dir/wire" "$hosts"
 	for ((i = 1; i <= hosts; i++)); do
+		machine_of "$i"
 		mkdir "$hosts_dir/host$i"
 		mkfifo "$hosts_dir/host$i/answers"
 		ln "$hosts_dir/requests" "$hosts_dir/host$i/requests"
 		exec {answers[i]}<>"$hosts_dir/host$i/answers"
 		host_says "$i" "$hosts" "$hosts_dir/host$i"
-		# Hosts with the same release share it.
-		for ((j = 1; j < i; j++)); do [ "$(checkout_of "$j")" != "$(checkout_of "$i")" ] || break; done
+		# Hosts with the same release and kernel share it.
+		for ((j = 1; j < i; j++)); do [ "$(made_of "$j")" != "$(made_of "$i")" ] || break; done
 		[ "$j" != "$i" ] || addon "$hosts_dir/addon$i" "$(checkout_of "$i")"
 		host_addon[$i]=$hosts_dir/addon$j
 	done
 }
+
+made_of() { echo "$(of_list "$flavours" "$1") $(checkout_of "$1")"; }
 
 # host_says I N DIR: what the guest has to know, for tools/vm/hosts/up in it.
 host_says() {
@@ -51,6 +54,7 @@ host_process() {
 	trap 'exit 143' TERM HUP
 	# The others' processes are the parent's.
 	wire_pid= host_pid=()
+	machine_of "$host"
 	machine_open "$hosts_dir/host$host"
 	binds=("$machine:/vmrun" "${host_addon[$host]}:/vmrun/addon" "$hosts_dir/wire:/vmwire")
 	mapfile -t nic < <(wire_nic "$host" "${mtu:-1500}")

@@ -6,8 +6,6 @@ set -euo pipefail
 
 vm_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 SUITE=${SUITE:-sid}
-# Which of the suite's kernels "stock" is.
-FLAVOUR=${FLAVOUR:-amd64}
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/xroce
 suite_dir=$cache/$SUITE
 root=$suite_dir/root
@@ -26,19 +24,24 @@ use_checkout "$(cd "$vm_dir/../.." && pwd -P)"
 say() { { clear_line; printf '%s: %s\n' "${0##*/}" "$*"; } >&"$shown"; }
 die() { say "$*"; exit 1; }
 
-# Where kernels are unpacked ($there of the build root, with the mounts of $seen), and what programs
-# are called that make and run them.
-kernels=$root there= seen=() emulator=qemu-system-x86_64 cross=()
-case $FLAVOUR in
-amd64 | cloud-amd64) ;;
-arm64 | arm64-16k)
-	kernels=$suite_dir/arm64 there=/arm64 emulator=qemu-system-aarch64
-	seen=("$kernels:/arm64"
-		"$kernels/usr/lib/rustlib/aarch64-unknown-linux-gnu:/usr/lib/rustlib/aarch64-unknown-linux-gnu")
-	cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
-	;;
-*) die "FLAVOUR=$FLAVOUR: must be amd64, cloud-amd64, arm64 or arm64-16k" ;;
-esac
+# use_flavour FLAVOUR: which of the suite's kernels "stock" is, for what is called, too. Where
+# kernels are unpacked ($there of the build root, with the mounts of $seen), and what programs are
+# called that make and run them.
+use_flavour() {
+	export FLAVOUR=$1
+	kernels=$root there= seen=() emulator=qemu-system-x86_64 cross=()
+	case $FLAVOUR in
+	amd64 | cloud-amd64) ;;
+	arm64 | arm64-16k)
+		kernels=$suite_dir/arm64 there=/arm64 emulator=qemu-system-aarch64
+		seen=("$kernels:/arm64"
+			"$kernels/usr/lib/rustlib/aarch64-unknown-linux-gnu:/usr/lib/rustlib/aarch64-unknown-linux-gnu")
+		cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+		;;
+	*) die "FLAVOUR=$FLAVOUR: must be amd64, cloud-amd64, arm64 or arm64-16k" ;;
+	esac
+}
+use_flavour "${FLAVOUR:-amd64}"
 
 need_root() {
 	[ "$(id -u)" = 0 ] || die "must run as root (chroot, mounts): sudo make, a root shell, or" \

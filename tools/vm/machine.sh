@@ -12,7 +12,7 @@
 # process that ends it when its time is over. pid is there while QEMU runs, killed once
 # tools/vm/hosts.sh has killed it.
 
-host= machine= machine_pid= machine_readers=() result=
+host= machine= machine_pid= machine_readers=() result= rel= initrd= accel=()
 
 # Without ERMS: that has pages and payloads copied and cleared byte by byte, which is one
 # emulated step for each.
@@ -29,6 +29,15 @@ accelerator() {
 	fi
 	# One without pointer authentication, which is slow to emulate, and with all sizes of pages.
 	[ -z "$there" ] || accel=(-accel "tcg,thread=multi,tb-size=$tb" -cpu neoverse-n1)
+}
+
+# machine_of I: what the I-th guest is made of: the variables of use_flavour, and rel, initrd and
+# accel.
+machine_of() {
+	use_flavour "$(of_list "$flavours" "$1")"
+	rel=$(release_of "$flavour")
+	initrd=$("$vm_dir/initramfs" "$rel")
+	accelerator
 }
 
 # addon DIR CHECKOUT: a snapshot of the checkout's package, so that a later build cannot change

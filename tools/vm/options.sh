@@ -9,7 +9,7 @@ usage() { sed -n 's/^# \{0,1\}//; /^  tools/,/^$/p' "$0"; }
 
 # read_options ARGUMENT...: sets the variables below, and words to the command.
 flavour=stock cpus= mem= share= dir_of= params= limit=900 build=1 bare=
-hosts= spec= mtu= types= releases= packages=() words=()
+hosts= spec= mtu= types= releases= flavours=$FLAVOUR packages=() words=()
 # The checkouts that --xroce names, or this one.
 checkouts=("$repo")
 read_options() {
@@ -23,7 +23,7 @@ read_options() {
 		--bare) build= bare=1; continue ;;
 		--help) usage; exit 0 ;;
 		--kernel | --cpus | --mem | --share | --dir | --append | --timeout | \
-			--hosts | --wire | --mtu | --type | --xroce | --packages) ;;
+			--hosts | --wire | --mtu | --type | --xroce | --flavour | --packages) ;;
 		*) wrong "$option: no such option (--help shows them)" ;;
 		esac
 		[ $# -gt 0 ] && [ "$1" != -- ] || wrong "$option: there is no value"
@@ -42,6 +42,7 @@ read_options() {
 		--mtu) mtu=$1 ;;
 		--type) types=$1 ;;
 		--xroce) releases=$1 ;;
+		--flavour) flavours=$1 ;;
 		--packages) read -rd '' -a packages <<<"$1" || true ;;
 		esac
 		shift
@@ -89,11 +90,19 @@ check_checkouts() {
 	done
 }
 
+# The words of --flavour, or FLAVOUR for all.
+check_flavours() {
+	local one what="amd64, cloud-amd64, arm64 or arm64-16k"
+	list --flavour "$flavours" '^(amd64|cloud-amd64|arm64|arm64-16k)$' "$what"
+	for one in ${flavours//,/ }; do
+		[[ $one != arm64* ]] || [ ${#packages[@]} = 0 ] || wrong "--packages: not with FLAVOUR=$one"
+		[ "$flavour" = stock ] || [ "$one" = amd64 ] ||
+			wrong "--kernel debug: there is none of FLAVOUR=$one"
+	done
+}
+
 check_options() {
-	[ -z "$there" ] || [ ${#packages[@]} = 0 ] || wrong "--packages: not with FLAVOUR=$FLAVOUR"
 	case $flavour in stock | debug) ;; *) wrong "--kernel $flavour: must be stock or debug" ;; esac
-	[ "$flavour" = stock ] || [ "$FLAVOUR" = amd64 ] ||
-		wrong "--kernel debug: there is none of FLAVOUR=$FLAVOUR"
 	number --timeout "$limit" 1 99999999
 	if [ -n "$hosts" ]; then
 		number --hosts "$hosts" 2 4
@@ -104,6 +113,7 @@ check_options() {
 		[ -z "$mtu" ] || wrong "--mtu $mtu: there is a wire only with --hosts"
 		[ -z "$types" ] || wrong "--type $types: only with --hosts (a single guest makes its devices itself)"
 	fi
+	check_flavours
 	# KASAN's shadow and the larger objects want room; booting and the scans for leaks
 	# take minutes on a busy machine. Several guests get less of everything each.
 	if [ "$flavour" = debug ]; then
