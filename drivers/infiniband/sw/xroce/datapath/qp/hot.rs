@@ -38,8 +38,9 @@ const REFUSED: u32 = 256;
 /// long until both CPUs run after one was woken.
 const PATIENCE: u64 = 1_000_000;
 
-/// The longest turn of a poller, nanoseconds.
-const TURN: u64 = 100_000_000;
+/// The longest turn of a poller, nanoseconds. RCU grace periods wait for it, since preemption is
+/// off; an expedited one wants the CPU and so ends it at once.
+const TURN: u64 = 20_000_000;
 
 /// Nobody polls.
 const COLD: u32 = 0;
@@ -110,7 +111,8 @@ impl WireQp {
         if self.hot.state.load(Relaxed) != ASKED {
             return;
         }
-        let not_preempted = NoPreempt::new();
+        // Until nobody relies on this thread any more.
+        let _not_preempted = NoPreempt::new();
         let missing = match self.may_poll() {
             true => {
                 self.hot.state.store(POLLED, Relaxed);
@@ -122,7 +124,6 @@ impl WireQp {
         self.hot.missing.store(missing, Relaxed);
         // Ordered before the kick.
         self.hot.state.xchg(COLD, Full);
-        drop(not_preempted);
         self.kick_send();
     }
 
