@@ -51,7 +51,10 @@ const fn both<T: Send + Sync>() {}
 const fn send<T: Send>() {}
 
 /// May be sent, but not shared.
-#[allow(dead_code, reason = "rustc 1.85 does not count uses in constants without a name")]
+#[allow(
+    dead_code,
+    reason = "rustc 1.85 does not count uses in constants without a name"
+)]
 type Unshared = Cell<u32>;
 
 /// Held by users and wire objects in any thread.

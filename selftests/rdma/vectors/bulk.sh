@@ -47,12 +47,13 @@ to_vector() {
 	# What a READ brings comes to the end that asked for it.
 	[ "$op" != read ] || to=x1
 	move x1-comp0 $((1 - cpu)) && move x2-comp0 $((1 - cpu)) && move $to-comp0 "$cpu" || return 1
-	elsewhere "$cpu" 20 1000000 flow $((1 - cpu)) "$op" 262144
+	until_true 30 elsewhere "$cpu" 20 1000000 flow $((1 - cpu)) "$op" 262144
 }
 # That of x2 is on CPU 0 because it was made so.
-by_default() { elsewhere 1 20 1000000 flow 0 write 262144; }
+by_default() { until_true 30 elsewhere 1 20 1000000 flow 0 write 262144; }
 # The same, but somebody chose it: nothing goes elsewhere.
 stays() { move x2-comp0 0 && elsewhere 1 0 5 flow 0 write 262144; }
+# Of a ring that is not polled, by which CPU ever.
 small() { move x2-comp0 1 && elsewhere 1 0 5 flow 0 write 64; }
 # From there on, nothing has to be done on the CPU on which READ data were sent.
 after_reads() {
@@ -108,12 +109,12 @@ for op in write send read; do
 		check "$op: received on CPU $cpu of the vector" to_vector $cpu $op
 	done
 done
-check "small messages are handled where they come" small
 check "small messages after long READs, too" after_reads
 check "packets stay on one transmit queue" one_queue
 check "the ring of many small messages is polled" many_are_polled
 check "that of one at a time is not" one_at_a_time
 check "none is with poll_rings=0" none_are_polled
+check "small messages are handled where they come" small
 hosts_clean
 modprobe -r xroce && modprobe xroce
 check "the trace goes" rmdir "$TRACE"
