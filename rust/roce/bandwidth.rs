@@ -9,6 +9,8 @@
 //! are no selective ones, and a mean would follow the window down. So this is the largest rate of
 //! late, as that of BBR.
 
+use core::num::NonZeroU64;
+
 /// No measurement is shorter, nanoseconds.
 const MIN_INTERVAL_NS: u64 = 1_000_000;
 
@@ -24,8 +26,8 @@ const FORGET_SHIFT: u32 = 4;
 pub struct Bandwidth {
     /// Packets per nanosecond, times 2^32; 0 while nothing was measured.
     rate: u64,
-    /// When the present measurement began, if one has.
-    since: Option<u64>,
+    /// When the present measurement began, if one has; none begins at time 0.
+    since: Option<NonZeroU64>,
     /// Packets acknowledged since then.
     count: u32,
 }
@@ -36,12 +38,12 @@ impl Bandwidth {
     #[inline]
     pub fn on_ack(&mut self, count: u32, now: u64, round_trip: u64, is_whole: bool) {
         let Some(since) = self.since else {
-            self.since = is_whole.then_some(now);
+            self.since = NonZeroU64::new(now).filter(|_| is_whole);
             self.count = 0;
             return;
         };
         self.count = self.count.saturating_add(count);
-        let ns = now.saturating_sub(since);
+        let ns = now.saturating_sub(since.get());
         if is_whole && ns >= round_trip.max(MIN_INTERVAL_NS) {
             self.measured(ns, now);
         }
@@ -52,7 +54,7 @@ impl Bandwidth {
         let sample = (u64::from(self.count) << 32).checked_div(ns).unwrap_or(0);
         let forgotten = self.rate.saturating_sub(self.rate >> FORGET_SHIFT);
         self.rate = sample.max(forgotten);
-        self.since = Some(now);
+        self.since = NonZeroU64::new(now);
         self.count = 0;
     }
 
@@ -125,8 +127,10 @@ mod tests {
     #[test]
     fn bounds() {
         let mut b = Bandwidth::default();
+        // Time 0 begins nothing.
         b.on_ack(u32::MAX, 0, 0, true);
-        b.on_ack(u32::MAX, MIN_INTERVAL_NS, 0, true);
+        b.on_ack(u32::MAX, 1, 0, true);
+        b.on_ack(u32::MAX, 1 + MIN_INTERVAL_NS, 0, true);
         b.on_ack(u32::MAX, u64::MAX, u64::MAX, true);
         assert!(b.packets_in(u64::MAX) > 0);
         // Time that goes back, and none.

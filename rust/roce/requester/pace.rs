@@ -3,7 +3,10 @@
 //! Pacing: what the window admits at once is spread over the round trip, as TCP does it
 //! (`tcp_update_pacing_rate` of Linux), if a round trip takes long.
 
-use core::ops::DerefMut;
+use core::{
+    num::NonZeroU64,
+    ops::DerefMut, //
+};
 
 use super::{
     Requester,
@@ -23,20 +26,20 @@ pub(super) struct Pace {
     /// What was sent so far takes until then, at the rate of the window.
     at: u64,
     /// A burst was sent: nothing more before that time.
-    until: Option<u64>,
+    until: Option<NonZeroU64>,
 }
 
 impl Pace {
     /// When to go on, if something waits.
     #[inline]
-    pub(super) const fn deadline(&self) -> Option<u64> {
-        self.until
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.until.map(NonZeroU64::get)
     }
 
     /// Time has passed.
     #[inline]
     pub(super) fn expire(&mut self, now: u64) {
-        self.until = self.until.filter(|t| now < *t);
+        self.until = self.until.filter(|t| now < t.get());
     }
 }
 
@@ -70,7 +73,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let burst = (self.window.packets() >> 3).clamp(BURST.0, BURST.1);
         let ahead = self.pace_interval().saturating_mul(burst.into());
         if self.pace.at > now.saturating_add(ahead) {
-            self.pace.until = Some(self.pace.at);
+            self.pace.until = NonZeroU64::new(self.pace.at);
         }
         self.pace.until.is_some()
     }

@@ -166,6 +166,10 @@ pub(crate) struct Rings {
     pub(crate) rq: Option<(Arc<RingMem>, usize)>,
 }
 
+/// What [`Ref`] adds is 64 bytes.
+#[cfg(not(CONFIG_DEBUG_SPINLOCK))]
+const _: () = assert!(size_of::<WireQp>() <= 2048 - 64);
+
 /// Whom the asynchronous events of a QP go to.
 pub enum Events {
     /// Its user.

@@ -49,7 +49,6 @@ use crate::{
     ud, //
 };
 use rdma::work;
-use roce::congestion::Notifier;
 use roce::opcode::Family;
 use roce::requester::{
     Requester,
@@ -77,8 +76,6 @@ pub(crate) struct SendSide {
     /// QP number of the peer.
     pub(crate) dest_qpn: Qpn,
     pub(crate) path: Path,
-    /// When the peer is told that its answers met congestion.
-    notifier: Notifier,
     /// Runs in a row that sent all there was, and that was not much.
     small_runs: u8,
     pub(crate) io: KBox<SendIo>,
@@ -130,7 +127,6 @@ impl SendSide {
             requester: Requester::new(slots.requester),
             dest_qpn: Qpn::default(),
             path: Path::default(),
-            notifier: Notifier::default(),
             small_runs: 0,
             io: KBox::new(
                 SendIo::new(queue, device, slots.wqes, slots.sges, max_sge, max_inline)?,
@@ -279,7 +275,7 @@ impl SendSide {
     /// An answer came marked.
     fn notify(&mut self, qp: &WireQp, now: u64) {
         qp.device.count(Counter::EcnMarked, 1);
-        if !self.notifier.on_marked(now) {
+        if !self.io.notifier.on_marked(now) {
             return;
         }
         let Some(skb) = tx::notice(

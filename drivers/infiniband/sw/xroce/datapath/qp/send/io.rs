@@ -20,6 +20,7 @@ use crate::{
     wr, //
 };
 use core::mem::replace;
+use roce::congestion::Notifier;
 use roce::requester::{
     RequesterStats,
     Wqe, //
@@ -99,6 +100,8 @@ pub(crate) struct SendIo {
     pub(super) executed: u32,
     /// PSN of the next datagram.
     psn: u32,
+    /// When the peer is told that its answers met congestion.
+    pub(super) notifier: Notifier,
     /// What was counted already.
     seen: RequesterStats,
     /// Same-host delivery.
@@ -149,6 +152,7 @@ impl SendIo {
             notify_drained: false,
             executed: 0,
             psn: 0,
+            notifier: Notifier::default(),
             seen: RequesterStats::default(),
             local: local::Sender::new()?,
         })
