@@ -34,6 +34,9 @@ const IDLE: u32 = 4;
 /// So many are needed after a thread found no idle CPU.
 const REFUSED: u32 = 256;
 
+/// So many are needed after a run has sent bulk data.
+const BULK: u32 = 4096;
+
 /// What a poller waits for the next request, nanoseconds. In an emulated machine, it takes about as
 /// long until both CPUs run after one was woken.
 const PATIENCE: u64 = 1_000_000;
@@ -71,6 +74,14 @@ impl Hot {
     #[inline]
     pub(crate) fn is_polled(&self) -> bool {
         self.state.load(Relaxed) == POLLED
+    }
+
+    /// Bulk data were sent, which the CPUs share in another way.
+    #[inline]
+    pub(super) fn note_bulk(&self) {
+        if self.missing.load(Relaxed) != BULK {
+            self.missing.store(BULK, Relaxed);
+        }
     }
 
     /// A doorbell rang; `busy`: requests were under way. True when the caller is to have the thread
@@ -117,7 +128,10 @@ impl WireQp {
             true => {
                 self.hot.state.store(POLLED, Relaxed);
                 self.poll_until_cold();
-                STREAK
+                match self.send_home.is_somewhere() {
+                    true => BULK,
+                    false => STREAK,
+                }
             }
             false => REFUSED,
         };
@@ -125,11 +139,18 @@ impl WireQp {
         // Ordered before the kick.
         self.hot.state.xchg(COLD, Full);
         self.kick_send();
+        // What is bulk goes on where the answers come, not where this thread was.
+        if missing == BULK {
+            self.send_home.leave();
+        }
     }
 
     /// Nobody else wants this CPU, and there is something to poll for. Preemption is off.
     fn may_poll(&self) -> bool {
-        work::is_cpu_free() && self.state() == QpState::Rts && !self.sleeps()
+        work::is_cpu_free()
+            && self.state() == QpState::Rts
+            && !self.sleeps()
+            && !self.send_home.is_somewhere()
     }
 
     /// Polls as long as it pays. Preemption is off.

@@ -366,6 +366,7 @@ impl SendSide {
         // A thread that may sleep runs anywhere.
         if !qp.sleeps() && qp.send_home.note_sent(bytes) {
             self.small_runs = 0;
+            qp.hot.note_bulk();
             return;
         }
         // What the window holds back is sent in small portions, too.
