@@ -352,6 +352,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.rd_atomic.clear();
         self.responses_due = 0;
         self.responses_done = 0;
+        self.bandwidth = Bandwidth::default();
+        self.pace = Pace::default();
         self.unasked_packets = 0;
         self.unasked_messages = 0;
         self.ack_deadline = None;

@@ -28,7 +28,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if is_last {
             self.unasked_messages = self.unasked_messages.wrapping_add(1);
         }
-        let many = (self.window_packets() >> 2).clamp(1, MAX_UNASKED_PACKETS);
+        let many = (self.window_packets() >> 2)
+            .min(self.unasked_at_most())
+            .clamp(1, MAX_UNASKED_PACKETS);
         let ask = room == 0
             || self.unasked_packets >= many
             // The last one that is sent again.

@@ -59,6 +59,22 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             .unwrap_or(0)
     }
 
+    /// Packets that are sent together.
+    #[inline]
+    fn burst(&self) -> u32 {
+        (self.window.packets() >> 3).clamp(BURST.0, BURST.1)
+    }
+
+    /// Packets after which one has to ask for an answer: so that one of each burst does. What is
+    /// sent before a pause would else seem to be answered late.
+    #[inline]
+    pub(super) fn unasked_at_most(&self) -> u32 {
+        match self.has_pace() {
+            true => self.burst(),
+            false => u32::MAX,
+        }
+    }
+
     /// Whether the next packet has to wait; [`Requester::next_deadline`] then says how long.
     #[inline]
     pub(super) fn is_paced(&mut self, now: u64) -> bool {
@@ -70,8 +86,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.pace.until.is_some() {
             return true;
         }
-        let burst = (self.window.packets() >> 3).clamp(BURST.0, BURST.1);
-        let ahead = self.pace_interval().saturating_mul(burst.into());
+        let ahead = self.pace_interval().saturating_mul(self.burst().into());
         if self.pace.at > now.saturating_add(ahead) {
             self.pace.until = NonZeroU64::new(self.pace.at);
         }

@@ -8,6 +8,7 @@ mod sim;
 mod acks;
 mod early;
 mod local;
+mod pacing;
 mod probes;
 mod queue;
 mod recovery;

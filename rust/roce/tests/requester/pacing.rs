@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is sent in bursts because a round trip takes long.
+
+use super::*;
+
+const ROUND_TRIP: u64 = 50_000 * US;
+
+/// A peer that answers whatever asks after a round trip.
+struct Peer {
+    host: Host,
+    /// When an answer comes, and to which packet.
+    answers: Vec<(u64, u32)>,
+    /// Times at which something was sent.
+    bursts: usize,
+}
+
+impl Peer {
+    /// Sends what is to be sent until all is answered.
+    fn finish(&mut self) {
+        loop {
+            let h = &mut self.host;
+            let mut last = None;
+            for (_, number, asks, _) in h.sent() {
+                last = Some(number);
+                if asks {
+                    self.answers.push((h.now + ROUND_TRIP, number));
+                }
+            }
+            self.bursts += usize::from(last.is_some());
+            let deadline = h.requester.next_deadline();
+            match self.answers.first() {
+                Some(&(at, number)) if deadline.is_none_or(|t| at <= t) => {
+                    self.answers.remove(0);
+                    h.now = at;
+                    h.ack(number);
+                }
+                None if h.requester.outstanding() == 0 => return,
+                _ => h.time(deadline.expect("stuck")),
+            }
+        }
+    }
+}
+
+/// A connection whose round trips all take as long, and which is not in slow start any more.
+fn steady() -> Peer {
+    let mut c = config();
+    c.timeout = 18;
+    c.max_window = 0;
+    let mut peer = Peer {
+        host: Host::with(&c),
+        answers: Vec::new(),
+        bursts: 0,
+    };
+    for _ in 0..20 {
+        peer.host.post(SendOp::Send, 256 * 40);
+        peer.finish();
+    }
+    // One is lost, and is sent again.
+    let h = &mut peer.host;
+    h.post(SendOp::Send, 256 * 4);
+    let lost = h.numbers()[0];
+    h.now += ROUND_TRIP;
+    h.nak(lost, 0x60);
+    assert_eq!(h.numbers()[0], lost);
+    h.now += ROUND_TRIP;
+    h.ack(lost + 3);
+    peer.finish();
+    peer
+}
+
+#[test]
+fn a_burst_asks_at_its_end() {
+    let mut peer = steady();
+    for _ in 0..8 {
+        peer.host.now += 20 * ROUND_TRIP;
+        let before = *peer.host.requester.stats();
+        peer.bursts = 0;
+        peer.host.post(SendOp::Write, 256 * 100);
+        peer.finish();
+        assert!(peer.bursts > 3, "{}", peer.bursts);
+        let after = peer.host.requester.stats();
+        // Each burst was answered in time: nothing was taken for lost.
+        assert_eq!(after.probes, before.probes);
+        assert_eq!(after.retransmitted, before.retransmitted);
+    }
+    assert!(peer.host.statuses().iter().all(|s| *s == Success));
+}
