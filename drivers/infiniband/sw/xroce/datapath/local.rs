@@ -207,6 +207,10 @@ impl SenderRun<'_> {
             if self.transfer.is_some() {
                 return ControlFlow::Continue(());
             }
+            // What was posted in the error state, and fetched just now, is flushed.
+            if qp.state().is_error() {
+                return ControlFlow::Break(Run::Again);
+            }
             let mut env = SendEnv {
                 qp,
                 io: &mut side.io,

@@ -81,7 +81,12 @@ pub(crate) fn run_send(qp: &WireQp, io: &mut SendIo) -> Run {
                 break Run::Idle;
             }
         }
-        let status = match work::step(|| send_one(qp, io, &wqe)) {
+        // It may have been posted in the error state.
+        let built = match qp.state().is_error() {
+            true => Err(WcStatus::WrFlushErr),
+            false => work::step(|| send_one(qp, io, &wqe)),
+        };
+        let status = match built {
             Ok(skb) => {
                 if let Some(skb) = skb {
                     qp.device

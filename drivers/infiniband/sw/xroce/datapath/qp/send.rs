@@ -297,13 +297,14 @@ impl SendSide {
         let mut outgoing = Outgoing::new();
         let mut route = None;
         let again = loop {
-            // Whoever resets or destroys the queue pair waits for this run.
-            if qp.state() == QpState::Reset {
-                break Run::Again;
-            }
             let filled = fill(&mut self.requester, &mut self.io, qp);
             if filled == Filled::Corrupt {
                 break Run::Idle;
+            }
+            // Whoever resets or destroys the queue pair waits for this run. What was posted in the
+            // error state, and fetched just now, is flushed.
+            if matches!(qp.state(), QpState::Reset | QpState::Err) {
+                break Run::Again;
             }
             let mut env = SendEnv {
                 qp,
