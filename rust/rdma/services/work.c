@@ -134,7 +134,7 @@ static void xrdma_work_run(struct work_struct *work)
 	/* Behind those that wait already. */
 	if (w->again && !w->stopped)
 		list_add_tail(&w->waiting, &p->waiting);
-	w->again = false;
+	WRITE_ONCE(w->again, false);
 	xrdma_process_next(p);
 	spin_unlock_irq(&p->lock);
 }
@@ -260,7 +260,7 @@ bool xrdma_work_schedule_thread(struct xrdma_work *w)
 	if (w->counted) {
 		/* Queued, it is going to start. */
 		wanted = w->running && !w->again;
-		w->again = w->running;
+		WRITE_ONCE(w->again, w->running);
 		goto out;
 	}
 	wanted = true;
@@ -276,12 +276,12 @@ out:
 }
 
 /*
- * Whether other work items of the process wait for a thread. A hint, since it takes no
- * lock. Any context.
+ * Whether work items of the process wait for a thread, or this one for another run. A hint,
+ * since it takes no lock. Any context.
  */
-bool xrdma_work_others_wait(const struct xrdma_work *w)
+bool xrdma_work_is_awaited(const struct xrdma_work *w)
 {
-	return !list_empty(&w->process->waiting);
+	return READ_ONCE(w->again) || !list_empty(&w->process->waiting);
 }
 
 /* So that Rust need not know the layout. */
@@ -345,8 +345,13 @@ __u32 xrdma_this_cpu(void)
 /* need_resched() is inline. Preemption is off. */
 bool xrdma_cpu_is_free(void)
 {
-	return !IS_ENABLED(CONFIG_PREEMPT_RT) && single_task_running() &&
-	       !need_resched();
+	return single_task_running() && !need_resched();
+}
+
+/* A macro over an exported variable. Any context. */
+__u32 xrdma_online_cpus(void)
+{
+	return num_online_cpus();
 }
 
 /* cond_resched() is a macro. Process context. */

@@ -34,7 +34,7 @@ bool xrdma_work_schedule(struct xrdma_work *w);
 void xrdma_work_yield(struct xrdma_work *w);
 bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu);
 bool xrdma_work_schedule_thread(struct xrdma_work *w);
-bool xrdma_work_others_wait(const struct xrdma_work *w);
+bool xrdma_work_is_awaited(const struct xrdma_work *w);
 void xrdma_work_stop(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
 
@@ -56,6 +56,7 @@ struct xrdma_step *xrdma_step_current(void);
 bool xrdma_signal_pending(void);
 __u32 xrdma_this_cpu(void);
 bool xrdma_cpu_is_free(void);
+__u32 xrdma_online_cpus(void);
 void xrdma_cond_resched(void);
 
 #endif /* XRDMA_SERVICES_WORK_H */

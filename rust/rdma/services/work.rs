@@ -309,12 +309,12 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule_thread(self.ptr.as_ptr()) }
     }
 
-    /// Whether other items of the process wait for a thread now, in which case one that has a
-    /// thread should not keep it for long. Any context.
+    /// Whether items of the process wait for a thread now, or this one for another run in its own.
+    /// The function should not go on for long then. A hint. Any context.
     #[inline]
-    pub fn others_wait(&self) -> bool {
+    pub fn is_awaited(&self) -> bool {
         // SAFETY: By the type invariant. The process is kept with the item.
-        unsafe { bindings::xrdma_work_others_wait(self.ptr.as_ptr()) }
+        unsafe { bindings::xrdma_work_is_awaited(self.ptr.as_ptr()) }
     }
 
     /// Takes starts that are still to come back, waits for those that are running, in either
@@ -359,13 +359,19 @@ pub fn this_cpu() -> u32 {
     unsafe { bindings::xrdma_this_cpu() }
 }
 
-/// Whether nothing but the current task wants this CPU: a task that polls takes no time from
-/// anybody then. Never with PREEMPT_RT, where softirqs cannot run while preemption is off. Process
-/// context, with preemption off: the answer is about this CPU.
+/// Whether nothing but the current task wants this CPU. Process context, with preemption off: the
+/// answer is about this CPU.
 #[inline]
 pub fn is_cpu_free() -> bool {
     // SAFETY: Looks at the current CPU.
     unsafe { bindings::xrdma_cpu_is_free() }
+}
+
+/// CPUs that are online now. Any context.
+#[inline]
+pub fn online_cpus() -> u32 {
+    // SAFETY: Reads a counter.
+    unsafe { bindings::xrdma_online_cpus() }
 }
 
 /// Lets another task run if one is due. Process context, sleeps.

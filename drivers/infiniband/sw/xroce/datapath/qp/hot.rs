@@ -7,13 +7,14 @@
 //! it if a CPU has nothing else to do, and user space is told that no doorbell is needed. What was
 //! posted meanwhile is sent together.
 //!
-//! * A doorbell that finds earlier requests under way counts. [`STREAK`] of them in a row ask for
-//!   the thread, which is the one that runs the send direction where softirq must not.
-//! * The thread polls only while it is the only task that wants its CPU, so it takes no time from
-//!   anybody. It is not preempted meanwhile: a preempted poller would let the ring wait, since
-//!   nobody rings for it. It looks at what else wants the CPU each time.
-//! * It ends when nothing was posted for [`PATIENCE`] nanoseconds, and after [`TURN`] in any case:
-//!   few threads run for one process at a time, and others may wait for theirs.
+//! * A doorbell that finds earlier requests under way counts. [`STREAK`] of them, within [`SPAN`],
+//!   ask for the thread, which is the one that runs the send direction where softirq must not.
+//! * The thread polls only while it is the only task that wants its CPU. It looks before each run.
+//!   It is not preempted meanwhile: a preempted poller would let the ring wait, since nobody rings
+//!   for it.
+//! * No more than half of the CPUs poll at a time, whosever the rings are.
+//! * A turn ends when nothing was posted for [`PATIENCE`], when less is posted than one request in
+//!   [`WORTH`], with bulk data, and after [`TURN`] in any case.
 //! * Whoever runs the send direction while it is polled leaves the ring with the flag "awake" set.
 //!   The poller takes itself out first, and then makes a run, or has the present owner make one,
 //!   which clears the flag and looks at the ring once more.
@@ -31,15 +32,30 @@ const STREAK: u32 = 16;
 /// ring hot, but one answer in a while to all that was sent is none of that.
 const IDLE: u32 = 4;
 
-/// So many are needed after a thread found no idle CPU.
-const REFUSED: u32 = 256;
+/// The longest that a streak may take, in units of 1024 ns: 5 ms.
+const SPAN: u32 = 5_000_000 >> 10;
 
-/// So many are needed after a run has sent bulk data.
+/// So many doorbells are needed after a turn in which nothing was posted.
+const IN_VAIN: u32 = 64;
+
+/// So many are needed after a turn that was not worth it, or could not be taken.
+const LATER: u32 = 256;
+
+/// So many are needed after a run has sent large messages in bulk.
 const BULK: u32 = 4096;
+
+/// A message of which a packet has so many bytes is a large one.
+const LARGE: u32 = 1024;
 
 /// What a poller waits for the next request, nanoseconds. In an emulated machine, it takes about as
 /// long until both CPUs run after one was woken.
 const PATIENCE: u64 = 1_000_000;
+
+/// What a turn may take before that is looked at, nanoseconds.
+const CREDIT: u64 = 4_000_000;
+
+/// One request in so many nanoseconds is worth a CPU that polls.
+const WORTH: u64 = 200_000;
 
 /// The longest turn of a poller, nanoseconds. RCU grace periods wait for it, since preemption is
 /// off; an expedited one wants the CPU and so ends it at once.
@@ -52,6 +68,33 @@ const ASKED: u32 = 1;
 /// A thread polls.
 const POLLED: u32 = 2;
 
+/// CPUs that poll.
+static POLLERS: Atomic<u32> = Atomic::new(0);
+
+/// A CPU that polls, counted as long as this lives.
+struct Poller;
+
+impl Poller {
+    /// One more, unless there are enough. Any context.
+    fn new() -> Option<Self> {
+        let most = (work::online_cpus() >> 1).max(1);
+        let mut now = POLLERS.load(Relaxed);
+        while now < most {
+            match POLLERS.cmpxchg(now, now.wrapping_add(1), Relaxed) {
+                Ok(_) => return Some(Poller),
+                Err(other) => now = other,
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        POLLERS.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Whether a send ring is hot.
 pub(crate) struct Hot {
     /// [`COLD`], [`ASKED`] or [`POLLED`].
@@ -59,6 +102,13 @@ pub(crate) struct Hot {
     /// Doorbells that are still to come before a thread is asked for. A hint: threads that ring
     /// at the same time may count one twice.
     missing: Atomic<u32>,
+    /// When the last [`STREAK`] of these began, in units of 1024 ns that come round after an hour.
+    since: Atomic<u32>,
+}
+
+/// The time, as [`Hot::since`].
+fn stamp() -> u32 {
+    (now_ns() >> 10) as u32
 }
 
 impl Hot {
@@ -67,6 +117,7 @@ impl Hot {
         Hot {
             state: Atomic::new(COLD),
             missing: Atomic::new(STREAK),
+            since: Atomic::new(0),
         }
     }
 
@@ -76,12 +127,18 @@ impl Hot {
         self.state.load(Relaxed) == POLLED
     }
 
-    /// Bulk data were sent, which the CPUs share in another way.
+    /// Data were sent in bulk, in packets of up to `largest` bytes. Those of large messages are
+    /// shared by the CPUs in another way.
     #[inline]
-    pub(super) fn note_bulk(&self) {
-        if self.missing.load(Relaxed) != BULK {
+    pub(super) fn note_bulk(&self, largest: u32) {
+        if largest >= LARGE && self.missing.load(Relaxed) != BULK {
             self.missing.store(BULK, Relaxed);
         }
+    }
+
+    /// They were large messages lately.
+    fn is_bulk(&self) -> bool {
+        self.missing.load(Relaxed) > LATER
     }
 
     /// A doorbell rang; `busy`: requests were under way. True when the caller is to have the thread
@@ -89,15 +146,22 @@ impl Hot {
     fn rung(&self, busy: bool) -> bool {
         let missing = self.missing.load(Relaxed);
         if !busy {
-            // Whoever was refused does not come back sooner by a pause.
+            // Whoever has to wait longer does not come back sooner by a pause.
             if missing < STREAK {
                 let more = missing.wrapping_add(IDLE).min(STREAK);
                 self.missing.store(more, Relaxed);
             }
             return false;
         }
+        if missing == STREAK {
+            self.since.store(stamp(), Relaxed);
+        }
         if missing > 1 {
             self.missing.store(missing.wrapping_sub(1), Relaxed);
+            return false;
+        }
+        if stamp().wrapping_sub(self.since.load(Relaxed)) > SPAN {
+            self.missing.store(STREAK, Relaxed);
             return false;
         }
         self.state.load(Relaxed) == COLD && self.state.cmpxchg(COLD, ASKED, Full).is_ok()
@@ -107,10 +171,7 @@ impl Hot {
 impl WireQp {
     /// A process has rung the doorbell, and no run was made for that yet. Process context.
     pub(super) fn note_doorbell(&self) {
-        // Bulk data are shared by the CPUs in another way.
-        let busy = self.kind.is_reliable()
-            && self.unpaced.load(Relaxed) == 0
-            && !self.send_home.is_somewhere();
+        let busy = self.kind.is_reliable() && self.unpaced.load(Relaxed) == 0;
         if params::poll_rings() && self.hot.rung(busy) {
             self.send_work.schedule_process();
         }
@@ -124,17 +185,14 @@ impl WireQp {
         }
         // Until nobody relies on this thread any more.
         let _not_preempted = NoPreempt::new();
-        let missing = match self.may_poll() {
-            true => {
-                self.hot.state.store(POLLED, Relaxed);
-                self.poll_until_cold();
-                match self.send_home.is_somewhere() {
-                    true => BULK,
-                    false => STREAK,
-                }
-            }
-            false => REFUSED,
-        };
+        let poller = Poller::new().filter(|_| self.may_poll());
+        if poller.is_none() {
+            self.hot.missing.store(LATER, Relaxed);
+            self.hot.state.store(COLD, Relaxed);
+            return;
+        }
+        self.hot.state.store(POLLED, Relaxed);
+        let missing = self.poll_until_cold();
         self.hot.missing.store(missing, Relaxed);
         // Ordered before the kick.
         self.hot.state.xchg(COLD, Full);
@@ -147,39 +205,52 @@ impl WireQp {
 
     /// Nobody else wants this CPU, and there is something to poll for. Preemption is off.
     fn may_poll(&self) -> bool {
-        work::is_cpu_free()
-            && self.state() == QpState::Rts
-            && !self.sleeps()
-            && !self.send_home.is_somewhere()
+        work::is_cpu_free() && self.state() == QpState::Rts && !self.sleeps() && !self.hot.is_bulk()
     }
 
-    /// Polls as long as it pays. Preemption is off.
-    fn poll_until_cold(&self) {
-        let begin = rdma::timer::now_ns();
+    /// Polls as long as it pays; after how many doorbells again. Preemption is off.
+    fn poll_until_cold(&self) -> u32 {
+        let begin = now_ns();
         let mut last = begin;
+        // What the requests so far are worth.
+        let mut worth = CREDIT;
         let mut seen = None;
+        let mut is_left = false;
         while self.may_poll() {
             let posted = self.producer();
-            let now = rdma::timer::now_ns();
-            if posted != seen {
+            let now = now_ns();
+            if posted != seen || is_left {
                 // The run fetches what was posted before. What it has no room for is fetched by
                 // the run that makes room.
-                self.device
-                    .count(Counter::RingPolls, u64::from(seen.is_some()));
+                if let (Some(posted), Some(seen)) = (posted, seen) {
+                    self.device
+                        .count(Counter::RingPolls, u64::from(posted != seen));
+                    let requests = u64::from(posted.wrapping_sub(seen));
+                    worth = worth.saturating_add(requests.saturating_mul(WORTH));
+                }
                 seen = posted;
                 last = now;
-                if self.run_send(&mut None, Runner::Direct) {
-                    seen = None;
-                }
+                is_left = self.run_send(&mut None, Runner::Direct);
             } else {
-                if now.wrapping_sub(last) > PATIENCE {
-                    return;
-                }
                 core::hint::spin_loop();
             }
-            if now.wrapping_sub(begin) > TURN || self.send_work.others_wait() {
-                return;
+            let spent = now.saturating_sub(begin);
+            if spent > worth || self.send_work.is_awaited() {
+                return LATER;
             }
+            if now.saturating_sub(last) > PATIENCE {
+                return match worth > CREDIT {
+                    true => STREAK,
+                    false => IN_VAIN,
+                };
+            }
+            if spent > TURN {
+                return STREAK;
+            }
+        }
+        match self.hot.is_bulk() {
+            true => BULK,
+            false => STREAK,
         }
     }
 

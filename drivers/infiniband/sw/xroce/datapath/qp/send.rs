@@ -296,6 +296,7 @@ impl SendSide {
     fn transmit(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> Run {
         let mut outgoing = Outgoing::new();
         let mut route = None;
+        let mut largest = 0u32;
         let again = loop {
             let filled = fill(&mut self.requester, &mut self.io, qp);
             if filled == Filled::Corrupt {
@@ -351,23 +352,24 @@ impl SendSide {
                 }
             }
             budget.spend(len);
+            largest = largest.max(len);
             if budget.is_empty() || work::has_waited() {
                 self.io.blocked();
                 break Run::Again;
             }
         };
         outgoing.finish(qp);
-        self.note_sent(qp, budget.moved(), &again);
+        self.note_sent(qp, budget.moved(), largest, &again);
         again
     }
 
-    /// This run has sent `bytes` bytes of payload: where this side has its home, and whether it
-    /// still needs one.
-    fn note_sent(&mut self, qp: &WireQp, bytes: u32, again: &Run) {
+    /// This run has sent `bytes` bytes of payload, up to `largest` in a packet: where this side has
+    /// its home, and whether it still needs one.
+    fn note_sent(&mut self, qp: &WireQp, bytes: u32, largest: u32, again: &Run) {
         // A thread that may sleep runs anywhere.
         if !qp.sleeps() && qp.send_home.note_sent(bytes) {
             self.small_runs = 0;
-            qp.hot.note_bulk();
+            qp.hot.note_bulk(largest);
             return;
         }
         // What the window holds back is sent in small portions, too.

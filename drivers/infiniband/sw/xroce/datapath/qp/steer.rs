@@ -104,11 +104,6 @@ impl Home {
         }
     }
 
-    /// There is one.
-    pub(super) fn is_somewhere(&self) -> bool {
-        self.cpu.load(Relaxed) != 0
-    }
-
     /// The CPU, if it is another than this one.
     pub(super) fn elsewhere(&self) -> Option<u32> {
         let cpu = self.cpu.load(Relaxed).checked_sub(1)?;

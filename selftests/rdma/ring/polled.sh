@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# selftest: timeout=180 debug
+# Send rings of processes that post many small messages one by one, which the kernel polls
+# while a CPU is idle.
+. "$(dirname "$0")/../../../tools/lib/net.sh"
+. "$(dirname "$0")/../../lib/ktap.sh"
+. "$(dirname "$0")/../../lib/cases.sh"
+
+[ "$TYPE" = xroce ] || skip_all "the rings are xroce's"
+[ "$(nproc)" -ge 2 ] || skip_all "one CPU"
+
+ends() { ends=(x1 "$(gid_index x1 10.7.0.1)" x2 "$(gid_index x2 10.7.0.2)"); }
+# flow MS: many messages of 8 bytes, for so long.
+flow() { timeout 120 bench-flow "${ends[@]}" 1024 RC own 1 write "$1" 8 >/dev/null; }
+polls() { counter x1 send_ring_polls; }
+has_polled() { [ "$(polls)" -gt "$1" ]; }
+
+# in_the_midst COMMAND...: while a process posts, and its ring is polled.
+in_the_midst() {
+	local before pid
+	before=$(polls)
+	setsid timeout 120 bench-flow "${ends[@]}" 1024 RC own 1 write 100000 8 >/dev/null 2>&1 &
+	pid=$!
+	until_true 60 has_polled "$before" && "$@"
+	local rc=$?
+	kill -9 -- -$pid
+	wait $pid
+	return $rc
+}
+killed() { in_the_midst true; until_true 20 no_user_qps; }
+device_goes() {
+	in_the_midst rdma link delete x1 && until_true 20 no_user_qps && hosts_clean &&
+		hosts_up 1500 && ends
+}
+one_at_a_time() {
+	local before
+	before=$(polls)
+	timeout 60 "$SELFTEST_BIN/selftest-wander" small "${ends[@]}" && [ "$(polls)" = "$before" ]
+}
+not_wanted() {
+	hosts_clean && modprobe -r xroce && modprobe xroce poll_rings=0 && hosts_up 1500 && ends &&
+		flow 500 && [ "$(polls)" = 0 ]
+}
+
+list_cases polled
+plan $((${#cases[@]} + 5))
+load_module
+hosts_up 1500 || die "no hosts"
+ends
+for c in "${cases[@]}"; do
+	read -r program name <<<"$c"
+	check "$name" "$program" "$name" "${ends[@]}"
+done
+export TRACE=/sys/kernel/tracing/instances/selftest
+mkdir "$TRACE"
+check "one message at a time is not polled for" one_at_a_time
+rmdir "$TRACE"
+check "a process is killed" killed
+check "a device goes" device_goes
+check "nothing is polled with poll_rings=0" not_wanted
+hosts_clean && modprobe -r xroce && modprobe xroce
+check "the devices go" no_devices
+finish
