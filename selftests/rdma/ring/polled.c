@@ -17,13 +17,14 @@
 #define GROUP 16
 #define GROUPS 3
 
+static enum ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE;
 static int outstanding;
 
 static void post(struct pair *self, int signaled)
 {
 	struct ibv_sge sge = { (uintptr_t)self->a.buf, 8, self->a.mr->lkey };
 	struct ibv_send_wr *bad, wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+		.sg_list = &sge, .num_sge = 1, .opcode = opcode,
 		.send_flags = signaled ? IBV_SEND_SIGNALED : 0,
 		.wr.rdma = { (uintptr_t)self->b.buf, self->b.mr->rkey },
 	};
@@ -118,6 +119,17 @@ static void turns(struct pair *self)
 	free_pair(self);
 }
 
+/* Small READs are answered before the doorbell of each returns. */
+static void reads(struct pair *self)
+{
+	make_pair(self);
+	opcode = IBV_WR_RDMA_READ;
+	heat(self);
+	take_all(self);
+	opcode = IBV_WR_RDMA_WRITE;
+	free_pair(self);
+}
+
 static void reset(struct pair *self)
 {
 	int i;
@@ -194,6 +206,7 @@ static void on_demand(struct pair *self)
 static const CASES(struct pair) cases[] = {
 	{ "pauses", pauses },
 	{ "turns", turns },
+	{ "reads", reads },
 	{ "reset", reset },
 	{ "error", error },
 	{ "destroy", destroy },

@@ -80,7 +80,8 @@ pub struct WireQp {
     pub(crate) copies: Atomic<u32>,
     /// Not 0: the send direction has all its slots.
     pub(crate) has_slots: Atomic<u32>,
-    /// Not 0: nothing was outstanding at the peer when the send direction ended its last run.
+    /// How the send direction ended its last run: [`engine::UNDER_WAY`], or else nothing was
+    /// outstanding at the peer.
     pub(crate) unpaced: Atomic<u32>,
     /// Not 0: the peer told of congestion, and the receive direction has not looked yet.
     pub(crate) congested: Atomic<u32>,

@@ -45,6 +45,13 @@ const DOORBELL_RUNS: u32 = 4;
 /// the thread, which would compete with the process that polls for it.
 const DOORBELL_COPY_RUNS: u32 = 64;
 
+/// The send direction waits for an answer of the peer.
+pub(crate) const UNDER_WAY: u32 = 0;
+/// It waits for none, and the request that ended last was completed with a completion.
+pub(crate) const ALL_TOLD: u32 = 1;
+/// It waits for none, and the request that ended last has no completion: its process was not told.
+pub(crate) const UNTOLD: u32 = 2;
+
 /// Bursts that empty a full backlog.
 pub(super) const BACKLOG_BURSTS: u32 = BACKLOG.div_ceil(BACKLOG_BURST);
 
@@ -151,7 +158,7 @@ impl WireQp {
     fn is_paced(&self) -> bool {
         self.kind.is_reliable()
             && self.copies.load(Relaxed) == 0
-            && self.unpaced.load(Relaxed) == 0
+            && self.unpaced.load(Relaxed) == UNDER_WAY
             && !self.state().is_error()
     }
 

@@ -7,8 +7,10 @@
 //! it if a CPU has nothing else to do, and user space is told that no doorbell is needed. What was
 //! posted meanwhile is sent together.
 //!
-//! * A doorbell that finds earlier requests under way counts. [`STREAK`] of them, within [`SPAN`],
-//!   ask for the thread, which is the one that runs the send direction where softirq must not.
+//! * A doorbell counts that finds earlier requests under way, or the last one ended without a
+//!   completion: a small READ is answered before its doorbell returns. [`STREAK`] of them, within
+//!   [`SPAN`], ask for the thread, which is the one that runs the send direction where softirq must
+//!   not.
 //! * The thread polls only while it is the only task that wants its CPU. It looks before each run.
 //!   It is not preempted meanwhile: a preempted poller would let the ring wait, since nobody rings
 //!   for it.
@@ -19,7 +21,10 @@
 //!   The poller takes itself out first, and then makes a run, or has the present owner make one,
 //!   which clears the flag and looks at the ring once more.
 
-use super::engine::Runner;
+use super::engine::{
+    Runner,
+    ALL_TOLD, //
+};
 use crate::params;
 use crate::prelude::*;
 use rdma::work;
@@ -141,8 +146,8 @@ impl Hot {
         self.missing.load(Relaxed) > LATER
     }
 
-    /// A doorbell rang; `busy`: requests were under way. True when the caller is to have the thread
-    /// run.
+    /// A doorbell rang; `busy`: requests were under way, or the process was not told of the end of
+    /// the last one. True when the caller is to have the thread run.
     fn rung(&self, busy: bool) -> bool {
         let missing = self.missing.load(Relaxed);
         if !busy {
@@ -171,7 +176,7 @@ impl Hot {
 impl WireQp {
     /// A process has rung the doorbell, and no run was made for that yet. Process context.
     pub(super) fn note_doorbell(&self) {
-        let busy = self.kind.is_reliable() && self.unpaced.load(Relaxed) == 0;
+        let busy = self.kind.is_reliable() && self.unpaced.load(Relaxed) != ALL_TOLD;
         if params::poll_rings() && self.hot.rung(busy) {
             self.send_work.schedule_process();
         }

@@ -28,7 +28,10 @@ use super::engine::{
     content_from,
     take_packets,
     Budget,
-    BACKLOG_BURSTS, //
+    ALL_TOLD,
+    BACKLOG_BURSTS,
+    UNDER_WAY,
+    UNTOLD, //
 };
 use super::request::SendOp;
 use super::ring::CorruptRing;
@@ -177,7 +180,7 @@ impl SendSide {
         self.path = Path::default();
         self.io.forget();
         qp.copies.store(0, Relaxed);
-        qp.unpaced.store(0, Relaxed);
+        qp.unpaced.store(UNDER_WAY, Relaxed);
         qp.send_home.leave();
     }
 
@@ -236,7 +239,11 @@ impl SendSide {
             qp.timer.start_at(deadline);
         }
         // Requests that send no packet, such as BIND_MW, do not wait for the peer.
-        let unpaced = u32::from(!self.requester.in_flight());
+        let unpaced = match (self.requester.in_flight(), self.io.is_untold) {
+            (true, _) => UNDER_WAY,
+            (false, false) => ALL_TOLD,
+            (false, true) => UNTOLD,
+        };
         if qp.unpaced.load(Relaxed) != unpaced {
             qp.unpaced.store(unpaced, Relaxed);
         }

@@ -48,7 +48,10 @@ impl RequesterEnv for SendEnv<'_> {
             self.io.failure.get_or_insert(Failure::Request);
         }
         self.io.retire(&wqe);
-        if done.signaled || done.status != WcStatus::Success || head.origin != Origin::User {
+        let is_told =
+            done.signaled || done.status != WcStatus::Success || head.origin != Origin::User;
+        self.io.is_untold = !is_told;
+        if is_told {
             // Whoever sees the completion may use the slots again.
             self.io.publish();
             complete(self.qp, head, done.status, done.byte_len);

@@ -100,6 +100,9 @@ pub(crate) struct SendIo {
     pub(super) executed: u32,
     /// PSN of the next datagram.
     psn: u32,
+    /// The request that ended last did so without a completion: whoever posted it goes on without
+    /// being told.
+    pub(super) is_untold: bool,
     /// When the peer is told that its answers met congestion.
     pub(super) notifier: Notifier,
     /// What was counted already.
@@ -152,6 +155,7 @@ impl SendIo {
             notify_drained: false,
             executed: 0,
             psn: 0,
+            is_untold: false,
             notifier: Notifier::default(),
             seen: RequesterStats::default(),
             local: local::Sender::new()?,
