@@ -68,7 +68,7 @@ static unsigned long polls(struct pair *self)
 static void heat(struct pair *self)
 {
 	unsigned long before = polls(self);
-	double end = deadline(60);
+	double end = deadline(20);
 
 	do {
 		CHECK(!is_past(end));

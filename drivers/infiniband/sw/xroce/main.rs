@@ -48,7 +48,7 @@ module! {
         },
         poll_rings: u8 {
             default: 1,
-            description: "Poll send rings for a while that are posted to at a high rate (1)",
+            description: "Poll send rings for a while: 1 at a high rate, 2 at any, for tests (1)",
         },
         comp_vectors: u32 {
             default: 0,
@@ -107,7 +107,7 @@ impl kernel::Module for Module {
         params::set(
             param::<u8>(module_parameters::local_copy.value()) != 0,
             param::<u8>(module_parameters::super_packets.value()) != 0,
-            param::<u8>(module_parameters::poll_rings.value()) != 0,
+            u32::from(param::<u8>(module_parameters::poll_rings.value())),
         );
         tables::init()?;
         link::init()?;

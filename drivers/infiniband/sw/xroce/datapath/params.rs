@@ -10,14 +10,15 @@ static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 /// Whether packets may share super-packets.
 static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 
-/// Whether rings that are posted to at a high rate are polled.
+/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those that are
+/// posted to without waiting.
 static POLL_RINGS: Atomic<u32> = Atomic::new(1);
 
 /// Sets the parameters; before the first device is made.
-pub fn set(local_copy: bool, super_packets: bool, poll_rings: bool) {
+pub fn set(local_copy: bool, super_packets: bool, poll_rings: u32) {
     LOCAL_COPY.store(u32::from(local_copy), Relaxed);
     SUPER_PACKETS.store(u32::from(super_packets), Relaxed);
-    POLL_RINGS.store(u32::from(poll_rings), Relaxed);
+    POLL_RINGS.store(poll_rings, Relaxed);
 }
 
 /// Whether peers on the same host are served by copying; see `local.rs`. Any context.
@@ -31,8 +32,14 @@ pub(crate) fn super_packets() -> bool {
     SUPER_PACKETS.load(Relaxed) != 0
 }
 
-/// Whether rings that are posted to at a high rate are polled; see `qp/hot.rs`. Any context.
+/// Whether rings are polled; see `qp/hot.rs`. Any context.
 #[inline]
 pub(crate) fn poll_rings() -> bool {
     POLL_RINGS.load(Relaxed) != 0
+}
+
+/// Whether they are polled at any rate, which is for tests on slow kernels. Any context.
+#[inline]
+pub(crate) fn poll_slow_rings() -> bool {
+    POLL_RINGS.load(Relaxed) > 1
 }

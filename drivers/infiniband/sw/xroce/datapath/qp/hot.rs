@@ -165,7 +165,8 @@ impl Hot {
             self.missing.store(missing.wrapping_sub(1), Relaxed);
             return false;
         }
-        if stamp().wrapping_sub(self.since.load(Relaxed)) > SPAN {
+        let span = stamp().wrapping_sub(self.since.load(Relaxed));
+        if span > SPAN && !params::poll_slow_rings() {
             self.missing.store(STREAK, Relaxed);
             return false;
         }
@@ -240,7 +241,7 @@ impl WireQp {
                 core::hint::spin_loop();
             }
             let spent = now.saturating_sub(begin);
-            if spent > worth || self.send_work.is_awaited() {
+            if self.send_work.is_awaited() || (spent > worth && !params::poll_slow_rings()) {
                 return LATER;
             }
             if now.saturating_sub(last) > PATIENCE {
