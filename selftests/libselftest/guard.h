@@ -7,10 +7,12 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "check.h"
 
-#define GUARD_PAGE 4096
+/* Bytes of a page; arm64 kernels have pages of 4, 16 or 64 KiB. */
+#define GUARD_PAGE ((size_t)sysconf(_SC_PAGESIZE))
 
 /* Has accesses to N pages at P wait. */
 int guard(uint8_t *p, size_t n);

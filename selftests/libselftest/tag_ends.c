@@ -3,7 +3,7 @@
 
 static uint8_t *area(struct end *e, struct ibv_mr **mr)
 {
-	uint8_t *p = aligned_alloc(4096, AREA);
+	uint8_t *p = aligned_alloc(sysconf(_SC_PAGESIZE), AREA);
 
 	CHECK(p);
 	memset(p, 0, AREA);

@@ -256,22 +256,23 @@ static void long_requests(const struct devices *on)
 /* No memory for the answer, or for a part of it. */
 static void bad_answers(const struct devices *on)
 {
-	uint8_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	size_t page = sysconf(_SC_PAGESIZE);
+	uint8_t *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct open_try t = try_of(&right, sizeof(right));
 	size_t here[] = { 0, 8 };
 	unsigned int i;
 
-	CHECK(pages != MAP_FAILED && !mprotect(pages + 4096, 4096, PROT_NONE));
+	CHECK(pages != MAP_FAILED && !mprotect(pages + page, page, PROT_NONE));
 	for (i = 0; i < 2; i++) {
-		t.answer = pages + 4096 - CORE_ANSWER - here[i];
+		t.answer = pages + page - CORE_ANSWER - here[i];
 		refused(on, &t, EFAULT);
 	}
 	t.answer = NULL;
 	refused(on, &t, EFAULT);
 	t.answer = (uint8_t *)UINTPTR_MAX - 4095;
 	refused(on, &t, EFAULT);
-	munmap(pages, 8192);
+	munmap(pages, 2 * page);
 }
 
 /* The answer is cut to the room that there is, and further room is zeroed. */

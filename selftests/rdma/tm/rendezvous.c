@@ -302,13 +302,14 @@ static void on_demand(struct tag_ends *self)
 /* What the sender promised is not there: the tag's receive ends with the connection. */
 static void vanished(struct tag_ends *self)
 {
+	size_t page = sysconf(_SC_PAGESIZE);
 	uint8_t *base = self->from;
 	struct tm_done d;
 
 	unpin(&self->a, self->from, &self->from_mr);
-	self->from += 4096 - 512;
+	self->from += page - 512;
 	header(self, IBV_TMH_EAGER, 1);
-	CHECK(!munmap(base + 4096, 4096));
+	CHECK(!munmap(base + page, page));
 	add(self, 1, 1, ALL, 0, 1024);
 	CHECK(send_bytes(self, 616) == IBV_WC_LOC_PROT_ERR);
 	self->from = base;
