@@ -10,9 +10,12 @@ static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 /// Whether packets may share super-packets.
 static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 
-/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those that are
-/// posted to without waiting.
+/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those at a rate that
+/// is high on a kernel that is [`SLOW`] times as slow.
 static POLL_RINGS: Atomic<u32> = Atomic::new(1);
+
+/// With `poll_rings=2`, which is for tests on a debug kernel, the times are so many times as long.
+const SLOW: u64 = 16;
 
 /// Sets the parameters; before the first device is made.
 pub fn set(local_copy: bool, super_packets: bool, poll_rings: u32) {
@@ -38,8 +41,11 @@ pub(crate) fn poll_rings() -> bool {
     POLL_RINGS.load(Relaxed) != 0
 }
 
-/// Whether they are polled at any rate, which is for tests on slow kernels. Any context.
+/// What times of the polling are multiplied by. Any context.
 #[inline]
-pub(crate) fn poll_slow_rings() -> bool {
-    POLL_RINGS.load(Relaxed) > 1
+pub(crate) fn poll_times() -> u64 {
+    match POLL_RINGS.load(Relaxed) {
+        0 | 1 => 1,
+        _ => SLOW,
+    }
 }

@@ -38,7 +38,7 @@ const STREAK: u32 = 16;
 const IDLE: u32 = 4;
 
 /// The longest that a streak may take, in units of 1024 ns: 5 ms.
-const SPAN: u32 = 5_000_000 >> 10;
+const SPAN: u64 = 5_000_000 >> 10;
 
 /// So many doorbells are needed after a turn in which nothing was posted.
 const IN_VAIN: u32 = 64;
@@ -166,7 +166,7 @@ impl Hot {
             return false;
         }
         let span = stamp().wrapping_sub(self.since.load(Relaxed));
-        if span > SPAN && !params::poll_slow_rings() {
+        if u64::from(span) > SPAN.saturating_mul(params::poll_times()) {
             self.missing.store(STREAK, Relaxed);
             return false;
         }
@@ -216,6 +216,7 @@ impl WireQp {
 
     /// Polls as long as it pays; after how many doorbells again. Preemption is off.
     fn poll_until_cold(&self) -> u32 {
+        let times = params::poll_times().max(1);
         let begin = now_ns();
         let mut last = begin;
         // What the requests so far are worth.
@@ -240,11 +241,12 @@ impl WireQp {
             } else {
                 core::hint::spin_loop();
             }
-            let spent = now.saturating_sub(begin);
-            if self.send_work.is_awaited() || (spent > worth && !params::poll_slow_rings()) {
+            // In times of a kernel of normal speed.
+            let spent = now.saturating_sub(begin) / times;
+            if spent > worth || self.send_work.is_awaited() {
                 return LATER;
             }
-            if now.saturating_sub(last) > PATIENCE {
+            if now.saturating_sub(last) / times > PATIENCE {
                 return match worth > CREDIT {
                     true => STREAK,
                     false => IN_VAIN,
