@@ -30,6 +30,7 @@
 mod asking;
 mod config;
 mod early;
+mod echo;
 mod flush;
 mod local;
 mod outstanding;
@@ -151,7 +152,7 @@ pub struct RequesterStats {
     /// Responses that were not expected (duplicates, stale ones).
     pub ignored: u32,
     /// Packets sent again because an answer took long, before the timeout ([`crate::rtt`]): one
-    /// or two at a time.
+    /// or two at a time; and echoes, which are empty.
     pub probes: u32,
     /// Packets sent again because neither they nor those before them had asked for an answer.
     pub tails: u32,

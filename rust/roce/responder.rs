@@ -260,7 +260,8 @@ pub struct Responder<R> {
     /// An ACK for everything before this number is due. What comes before it is
     /// never a READ or an atomic: those have answers of their own, and no
     /// requester may take an ACK for one (rxe does: `check_ack` in
-    /// `rxe_comp.c`).
+    /// `rxe_comp.c`). Only the answer to an echo ([`crate::requester`]) may end
+    /// with the READ that the echo lies in; who sends echoes knows better.
     ack_owed: Option<Psn>,
     /// That ACK may go as soon as nothing is pending.
     ack_released: bool,

@@ -121,7 +121,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// How long a response may be overtaken by others before it counts as lost, nanoseconds: a
     /// round trip, more than which no packet gains on another where a network has several ways to
     /// the same host.
-    fn disorder_wait(&self) -> u64 {
+    pub(super) fn disorder_wait(&self) -> u64 {
         self.rtt.smoothed()
     }
 

@@ -152,10 +152,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// Goes back to the oldest unacknowledged number: everything from there is
     /// transmitted again.
-    pub(super) fn rewind(&mut self) {
+    pub(super) fn rewind(&mut self, now: u64) {
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
         self.probe.forget();
+        self.probe.echo.renew(true, now, &self.rtt);
         self.early.on_rewind(self.max);
         self.recovery.stop();
         self.next = self.una;

@@ -215,6 +215,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             Peer::Dropped => self.recovery.peer = Peer::Drops,
             Peer::Keeps | Peer::Drops => {}
         }
-        self.rewind();
+        self.rewind(now);
     }
 }

@@ -42,10 +42,18 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             || !service.is_reliable()
             || packet.opcode.transport != service.transport()
             || !pkey_matches(packet.bth.pkey, self.config.pkey)
-            // Only what is in flight can be answered.
-            || psn.since(self.una) >= self.max.since(self.una)
         {
             self.ignore();
+            return;
+        }
+        // Only what is in flight can be answered.
+        if psn.since(self.una) >= self.max.since(self.una) {
+            self.ignore();
+            if matches!(packet.aeth.map(|a| a.syndrome), Some(Syndrome::Ack(_)))
+                && packet.opcode.family() == Family::Ack
+            {
+                self.on_answer(now);
+            }
             return;
         }
         match packet.opcode.family() {
@@ -53,7 +61,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             Family::Ack => match packet.aeth.map(|a| a.syndrome) {
                 Some(Syndrome::Ack(_)) => {
                     let end = psn.next();
-                    if self.acknowledge(end, now, env) == Reached::ResponseMissing {
+                    if self.acknowledge(end, now, env) == Reached::ResponseMissing
+                        && !self.on_answer(now)
+                    {
                         self.on_response_missing(end, now, env);
                     }
                 }
@@ -153,6 +163,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.on_progress_of_probe(now);
         if self.una == self.max {
             self.ack_deadline = None;
+            self.probe.silent = 0;
             self.bandwidth.on_idle();
         } else {
             let is_whole = self.recovery.is_over() && self.early.is_none();
@@ -193,7 +204,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return false;
         }
         self.shrink();
-        self.rewind();
+        self.rewind(now);
         self.start_ack_timer(now);
         true
     }
@@ -290,7 +301,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return;
         }
         self.retry.reset();
-        self.rewind();
+        self.rewind(now);
         let wait = self.rnr_retry.wait_ns(delay);
         self.rnr_until = Some(now.saturating_add(wait));
         self.ack_deadline = None;

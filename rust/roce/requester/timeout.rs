@@ -2,8 +2,15 @@
 
 //! The acknowledge timer and the wait for a responder that was not ready.
 
-use core::ops::DerefMut;
+use core::{
+    num::NonZeroU64,
+    ops::DerefMut, //
+};
 
+use super::echo::{
+    self,
+    Echo, //
+};
 use super::{
     Requester,
     RequesterEnv,
@@ -25,6 +32,8 @@ pub(super) enum ProbePacket {
     Hole,
     /// The newest, alone, because neither it nor those before it asked for an answer.
     Tail,
+    /// None of them, but a question to the responder.
+    Echo,
 }
 
 /// Asking for an answer again before the acknowledge timeout: the tail loss probe of RFC 8985 for a
@@ -37,17 +46,21 @@ pub(super) enum ProbePacket {
 /// That is so because only SENDs and WRITEs are repeated. A responder that has executed them does
 /// not touch their memory again. A READ would be executed a second time, maybe after its memory was
 /// deregistered, for which rxe ends the connection (`rxe_resp.c`, `read_reply`); and all its data
-/// would come again. So without a sign of loss, nothing that has a response is repeated.
+/// would come again. So without a sign of loss, nothing that has a response is repeated. An
+/// [`echo`] is sent instead.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Probe {
     /// When the next is due.
-    at: Option<u64>,
-    /// The next packet of the one that is due.
-    due: Option<ProbePacket>,
-    /// How many there were since a round trip was last measured.
-    count: u8,
+    at: Option<NonZeroU64>,
     /// When the last was sent, until there is progress.
-    sent: Option<u64>,
+    sent: Option<NonZeroU64>,
+    /// The next packet of the one that is due.
+    pub(super) due: Option<ProbePacket>,
+    /// How often the time has doubled since a round trip was last measured.
+    pub(super) count: u8,
+    /// How often none came in time since there was progress.
+    pub(super) silent: u16,
+    pub(super) echo: Echo,
 }
 
 impl Probe {
@@ -57,9 +70,11 @@ impl Probe {
         let due = self.due?;
         self.due = match due {
             ProbePacket::Oldest => Some(ProbePacket::Newest),
-            ProbePacket::Newest | ProbePacket::Missing | ProbePacket::Hole | ProbePacket::Tail => {
-                None
-            }
+            ProbePacket::Newest
+            | ProbePacket::Missing
+            | ProbePacket::Hole
+            | ProbePacket::Tail
+            | ProbePacket::Echo => None,
         };
         Some(due)
     }
@@ -99,14 +114,14 @@ impl Probe {
 
     /// A packet of it was sent.
     pub(super) fn on_sent(&mut self, now: u64) {
-        self.sent = Some(now);
+        self.sent = NonZeroU64::new(now);
     }
 
     /// Whether an answer to its packets cannot have come yet, if a round trip takes at least
     /// `round_trip`.
     pub(super) fn is_on_its_way(&self, now: u64, round_trip: u64) -> bool {
         self.sent
-            .is_some_and(|at| now.saturating_sub(at) < round_trip)
+            .is_some_and(|at| now.saturating_sub(at.get()) < round_trip)
     }
 
     /// A round trip was measured. Only that ends the doubling, not progress (RFC 6298, 5.7): where
@@ -115,6 +130,7 @@ impl Probe {
     #[inline]
     pub(super) fn on_round_trip(&mut self) {
         self.count = 0;
+        self.silent = 0;
     }
 }
 
@@ -125,7 +141,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.state != State::Ready {
             return None;
         }
-        let next = match (self.rnr_until, self.probe.at, self.ack_deadline) {
+        let probe = self.probe.at.map(NonZeroU64::get);
+        let next = match (self.rnr_until, probe, self.ack_deadline) {
             (Some(until), _, _) => Some(until),
             (None, Some(probe), Some(deadline)) => Some(probe.min(deadline)),
             (None, _, deadline) => deadline,
@@ -176,7 +193,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         self.window.on_timeout(self.una, self.max, self.fits());
         self.implied_nak_at = None;
-        self.rewind();
+        self.rewind(now);
         self.ack_deadline = None;
         if self.una != self.max {
             self.start_ack_timer(now);
@@ -202,17 +219,22 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.start_probe_timer(now);
     }
 
-    /// (Re)starts the timer of the probe, if it would expire before the acknowledge timer, and if
-    /// the oldest request may be repeated.
+    /// (Re)starts the timer of the probe, if it would expire before the acknowledge timer.
     #[inline]
-    fn start_probe_timer(&mut self, now: u64) {
-        let has_response = self
-            .oldest_assigned()
-            .is_none_or(|wqe| wqe.wr.op.has_response());
-        self.probe.at = match (self.ack_deadline, self.rtt.probe_timeout(self.probe.count)) {
-            (Some(deadline), Some(wait)) if !has_response => {
-                Some(now.saturating_add(wait)).filter(|at| *at < deadline)
-            }
+    pub(super) fn start_probe_timer(&mut self, now: u64) {
+        self.probe.echo.forget_answer();
+        self.probe.at = None;
+        let most = self.timeout_ns.unwrap_or(0) >> 2;
+        if let Some(wait) = self.probe.wait(most, &self.rtt) {
+            self.start_probe_timer_at(now.saturating_add(wait));
+        }
+    }
+
+    /// Starts the timer of the probe for the time `at`, if that is before the acknowledge timer's.
+    #[inline]
+    pub(super) fn start_probe_timer_at(&mut self, at: u64) {
+        self.probe.at = match self.ack_deadline {
+            Some(deadline) if at < deadline => NonZeroU64::new(at),
             _ => None,
         };
     }
@@ -220,7 +242,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// A probe may be due. No retry is counted: those belong to the acknowledge timer, whose
     /// `deadline` is not moved.
     fn expire_probe(&mut self, now: u64, deadline: u64) {
-        if self.probe.at.is_none_or(|at| now < at) || now >= deadline {
+        if self.probe.at.is_none_or(|at| now < at.get()) || now >= deadline {
+            return;
+        }
+        if self.probe.echo.is_answered() {
+            self.resend_lost(now);
             return;
         }
         if self.is_tail_unasked() {
@@ -229,8 +255,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.start_probe_timer(now);
             return;
         }
-        self.probe.count = self.probe.count.saturating_add(1);
-        self.probe.due = Some(ProbePacket::Oldest);
+        let has_response = self
+            .oldest_assigned()
+            .is_none_or(|wqe| wqe.wr.op.has_response());
+        if echo::is_persistent(self.probe.silent) || (has_response && self.early.is_none()) {
+            self.probe.due = Some(ProbePacket::Echo);
+        } else if !has_response {
+            self.probe.count = self.probe.count.saturating_add(1);
+            self.probe.due = Some(ProbePacket::Oldest);
+        }
+        self.probe.silent = self.probe.silent.saturating_add(1);
         self.start_probe_timer(now);
     }
 
@@ -238,11 +272,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// the responder says.
     #[inline]
     pub(super) fn on_progress_of_probe(&mut self, now: u64) {
-        self.probe.due = None;
-        if let Some(at) = self.probe.sent.take() {
-            if now.saturating_sub(at) < self.rtt.min() >> 1 {
-                self.stats.early_probes = self.stats.early_probes.wrapping_add(1);
-            }
+        if self.probe.is_on_its_way(now, self.rtt.min() >> 1) {
+            self.stats.early_probes = self.stats.early_probes.wrapping_add(1);
         }
+        self.probe.on_progress(now, &self.rtt);
     }
 }

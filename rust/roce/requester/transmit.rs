@@ -153,10 +153,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let is_allowed = match which {
             ProbePacket::Oldest | ProbePacket::Newest | ProbePacket::Tail => !has_response,
             ProbePacket::Missing => has_response,
-            ProbePacket::Hole => true,
+            ProbePacket::Hole | ProbePacket::Echo => true,
         };
         if !is_allowed {
             return None;
+        }
+        if which == ProbePacket::Echo {
+            return Some(self.echo_packet(&oldest, now));
         }
         let first = (self.una, 0, self.una.since(oldest.psn));
         let at = match which {
@@ -185,6 +188,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let transmit = transmit?;
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
+        if has_response {
+            self.probe.echo.renew(true, now, &self.rtt);
+        }
         if which == ProbePacket::Hole {
             let end = match oldest.wr.op {
                 SendOp::Read => self.rd_atomic.first_end(),
@@ -195,11 +201,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.stats.retransmitted = retransmitted;
             self.stats.tails = self.stats.tails.wrapping_add(1);
             (self.unasked_packets, self.unasked_messages) = (0, 0);
+            self.probe.echo.on_asked();
             self.start_ack_timer(now);
         } else if which != ProbePacket::Missing {
             self.stats.retransmitted = retransmitted;
             self.stats.probes = self.stats.probes.wrapping_add(1);
             self.probe.on_sent(now);
+            self.probe.echo.on_asked();
         }
         Some(transmit)
     }
@@ -377,7 +385,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// Starts a packet: base transport header and, for XRC, the SRQ number.
     #[inline]
-    fn begin(&self, operation: Operation, wqe: &Wqe, bits: Bits, psn: Psn) -> HeaderBuf {
+    pub(super) fn begin(&self, operation: Operation, wqe: &Wqe, bits: Bits, psn: Psn) -> HeaderBuf {
         let mut header = HeaderBuf::new();
         let transport = self.config.service.transport();
         Bth {
@@ -587,7 +595,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
 /// The variable bits of the base transport header.
 #[derive(Clone, Copy)]
-struct Bits {
+pub(super) struct Bits {
     solicited: bool,
     ack_req: bool,
     pad: u8,
@@ -595,7 +603,7 @@ struct Bits {
 
 impl Bits {
     /// A request that wants its answer.
-    const ASK: Self = Self {
+    pub(super) const ASK: Self = Self {
         solicited: false,
         ack_req: true,
         pad: 0,

@@ -82,7 +82,10 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             },
             d if d > 0 => return true,
             _ => {
-                self.on_copy(psn);
+                // An empty WRITE may be a question of one who waits, and no copy.
+                if packet.payload_len() != 0 || packet.opcode.family() != Family::Write {
+                    self.on_copy(psn);
+                }
                 self.handle_duplicate(packet, now, env);
             }
         }

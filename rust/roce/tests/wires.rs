@@ -70,7 +70,7 @@ fn rows() -> Vec<Row> {
         row("queue of 64", WireConfig { queue: 64, ..WIRE }, 85.0, 80.0),
         row("loss 0.1 %", lossy(Loss::Random(100)), 110.0, 110.0),
         row("loss 1 %", lossy(Loss::Random(1000)), 160.0, 130.0),
-        row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 25.0),
+        row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 60.0),
         row("bursts", lossy(bursts), 90.0, 80.0),
         row("reorder 2 %", disordered(Disorder::Ahead(2000)), 90.0, 85.0),
         row(
@@ -339,35 +339,6 @@ fn small_messages_that_tell_nothing_are_done_in_the_end() {
             }
         }
     }
-}
-
-#[test]
-fn a_pause_is_survived_within_the_attributes_and_ends_the_connection_beyond() {
-    // The probes double their distance: the end of a pause is noticed after as long again.
-    for (length, timeout) in [(100, 14), (400, 14), (1000, 18)] {
-        let wire = WireConfig {
-            pause: Some((100 * MS, (100 + length) * MS)),
-            ..WIRE
-        };
-        let load = Load {
-            timeout,
-            ..Load::bulk(SendOp::Write, MESSAGES)
-        };
-        let outcome = alone(wire, load, 1);
-        assert_eq!(outcome.failed, None);
-        let end = (100 + length) * MS;
-        let next = outcome.ends.iter().find(|at| **at > end).expect("goes on");
-        println!("{length} ms: goes on after {} us", (next - end) / 1000);
-        assert!(next - end < length * MS);
-    }
-    // 4.096 us times 2^14, eight times.
-    let wire = WireConfig {
-        pause: Some((100 * MS, 1100 * MS)),
-        ..WIRE
-    };
-    let outcome = alone(wire, Load::bulk(SendOp::Write, MESSAGES), 1);
-    assert!(outcome.failed.is_some());
-    assert_eq!(outcome.timeouts, 8);
 }
 
 #[test]

@@ -245,17 +245,24 @@ fn what_is_lost_is_not_asked_for_beside_the_timeout() {
     h.numbers();
     h.answer(data(2, 256));
     let timeout = h.now + ROUND_TRIP + 16 * TIMEOUT;
+    let mut asked = 0;
     while let Some(at) = h.requester.next_deadline().filter(|at| *at < timeout) {
         h.time(at);
-        assert_eq!(h.numbers(), [1]);
+        // At some times only the timer of the probe has expired; later there are echoes.
+        match h.numbers()[..] {
+            [1] => asked += 1,
+            [] | [0] => {}
+            ref sent => panic!("{sent:?}"),
+        }
     }
+    assert_eq!(asked, 5);
     h.time(timeout);
     assert_eq!(h.requester.stats().timeouts, 1);
     assert_eq!(h.numbers(), [1, 4]);
     // All of it was sent again: what is missing gets its time.
     h.answer(data(1, 256));
     assert_eq!(h.numbers(), []);
-    assert_eq!(h.requester.next_deadline(), Some(h.now + 16 * TIMEOUT));
+    assert_eq!(h.requester.next_deadline(), Some(h.now + PROBE));
     h.answer(data(3, 256));
     h.ack(4);
     assert_eq!(h.statuses(), [Success; 3]);

@@ -7,6 +7,7 @@ mod sim;
 
 mod acks;
 mod early;
+mod echoes;
 mod local;
 mod pacing;
 mod probes;

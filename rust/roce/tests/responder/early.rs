@@ -88,6 +88,26 @@ impl Keeper {
 }
 
 #[test]
+fn a_question_is_no_copy_of_a_packet_that_was_late() {
+    let mut k = Keeper::new();
+    k.data(1);
+    assert_eq!(k.said(), [(NAK, 0)]);
+    k.p.now += 100 * US;
+    k.data(0);
+    k.said();
+    // An empty WRITE with a number that was executed asks whether anybody is there.
+    for number in [1, 0, 0xff_ffff] {
+        let at = (PSN + number) & 0xff_ffff;
+        k.send(&Raw::new(0x0a, at).ask());
+        assert_eq!(k.said(), [(ACK, 1)]);
+    }
+    assert_eq!(k.p.responder.stats().wrong_naks, 0);
+    assert_eq!(k.received(), [0, 1]);
+    k.data(0);
+    assert_eq!(k.p.responder.stats().wrong_naks, 1);
+}
+
+#[test]
 fn every_order_is_executed_in_order_and_acknowledged_once() {
     let orders: [&[u32]; 5] = [
         &[0, 1, 2, 3],
