@@ -134,6 +134,12 @@ pub trait RequesterEnv {
 
     /// The send queue has drained ([`Requester::drain`]).
     fn sq_drained(&mut self);
+
+    /// Whether one more packet may be sent that only asks a silent peer for an answer. Where many
+    /// connections do so at a time, those that may not ask rarely from then on.
+    fn may_ask(&mut self) -> bool {
+        true
+    }
 }
 
 /// Counts of what happened, for statistics; all wrap.

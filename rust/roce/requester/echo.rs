@@ -4,15 +4,15 @@
 //!
 //! An echo is a WRITE of no bytes with the number before the oldest one that waits. The responder
 //! has executed that number, so it takes the echo for a copy and answers with an ACK. It does not
-//! look at the memory or the key, which an empty WRITE may leave out anyway, and what it answers is
-//! not read.
+//! look at the memory or the key, which an empty WRITE may leave out anyway. The number that it
+//! answers with is not that of anything in flight ([`Requester::may_echo`]).
 //!
 //! The responder answers in order. So when the answer to an echo comes, the answers to all that was
 //! sent before the echo have come, or they are lost, or the network has disordered them. That is
 //! evidence of a loss, which a time without an answer is not, however long.
 
 use core::{
-    num::NonZeroU64,
+    num::NonZeroU32,
     ops::DerefMut, //
 };
 
@@ -26,11 +26,13 @@ use super::transmit::{
 };
 use super::{
     Requester,
+    SendOp,
     State,
     Wqe, //
 };
 use crate::key::Key;
 use crate::opcode::Operation;
+use crate::psn::Psn;
 use crate::rtt::Rtt;
 use crate::wire::Reth;
 
@@ -49,6 +51,10 @@ const PERSISTENCE_NS: u64 = 2_000_000_000;
 /// progress; the second number is for what was asked before a loss.
 const STALE_DOUBLINGS: (u8, u8) = (8, 0);
 
+/// The number that an answer to an echo names, of what was done before, must not be one of so many
+/// from the oldest packet on.
+const FAR: u32 = 1 << 16;
+
 /// After so many answers in a row that came one by one, each before the next question, the others
 /// are lost: else they would have come before.
 const PROMPT: u8 = 3;
@@ -57,12 +63,16 @@ const PROMPT: u8 = 3;
 /// of its question, so they are counted: each copy that was sent has one at most.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Echo {
-    /// From then on, no answer is expected to what was asked before.
-    stale_until: Option<NonZeroU64>,
+    /// The number behind the last packet of a SEND, a WRITE or an atomic that is done, and
+    /// [`KNOWN`].
+    done: Option<NonZeroU32>,
+    /// From then on, no answer is expected to what was asked before; in units of 2^20 ns, which come
+    /// round. Small, since each queue pair has one.
+    stale_until: u32,
     /// Copies that were sent and not answered since the oldest packet became that, or was repeated.
-    asked: u8,
+    asked: u16,
     /// The same before that.
-    stale: u8,
+    stale: u16,
     /// So many of the last ones were answered by one ACK each before the next was sent.
     prompt: u8,
     /// ACKs since the last was sent.
@@ -71,6 +81,14 @@ pub(super) struct Echo {
     resent: u8,
     /// One was answered: what is in flight counts as lost when the time of the probe has come.
     is_answered: bool,
+}
+
+/// What marks a number that is known; numbers have 24 bits.
+const KNOWN: u32 = 1 << 31;
+
+/// A time, as [`Echo::stale_until`].
+fn stamp(now: u64) -> u32 {
+    (now >> 20) as u32
 }
 
 impl Echo {
@@ -101,12 +119,14 @@ impl Echo {
         self.asked = 0;
         let (usual, lossy) = STALE_DOUBLINGS;
         let wait = rtt.probe_timeout(if is_lossy { lossy } else { usual });
-        self.stale_until = NonZeroU64::new(now.saturating_add(wait.unwrap_or(0)));
+        let until = now.saturating_add(wait.unwrap_or(0));
+        self.stale_until = stamp(until).wrapping_add(1);
     }
 
     /// Whether the next answer may be to an earlier question.
     fn is_stale(&self, now: u64) -> bool {
-        self.stale != 0 && self.stale_until.is_some_and(|t| now < t.get())
+        let left = self.stale_until.wrapping_sub(stamp(now)) as i32;
+        self.stale != 0 && left > 0
     }
 
     /// Takes an answer. Whether it is to something that was asked since.
@@ -135,6 +155,11 @@ impl Echo {
     }
 }
 
+/// So many of these echoes there are at the distance `gap`.
+fn times(gap: u64) -> u64 {
+    PERSISTENCE_NS.checked_div(gap).unwrap_or(0)
+}
+
 /// Whether a responder that did not answer so many times is asked steadily.
 #[inline]
 pub(super) const fn is_persistent(silent: u16) -> bool {
@@ -155,10 +180,32 @@ impl Probe {
             return Some(wait.min(once.max(most)));
         }
         let gap = (rtt.min() >> 1).max(MIN_GAP_NS);
-        let times = PERSISTENCE_NS.checked_div(gap).unwrap_or(0);
-        let beyond = u64::from(self.silent.saturating_sub(PATIENCE)).saturating_sub(times);
+        let beyond = u64::from(self.silent.saturating_sub(PATIENCE)).saturating_sub(times(gap));
+        // Answers that come at the same distance as the questions do may be to earlier ones, on a
+        // long way: ask at another distance.
+        let apart = match self.echo.stale {
+            0 => 0,
+            _ => u64::from(self.echo.prompt.min(PROMPT)) << 1,
+        };
+        let doublings = beyond.saturating_add(resent.into()).saturating_add(apart);
         // A round trip is at most a minute.
-        Some(gap << beyond.saturating_add(resent.into()).min(16))
+        Some(gap << doublings.min(16))
+    }
+
+    /// Whether the responder is asked steadily.
+    #[inline]
+    pub(super) fn is_steady(&self) -> bool {
+        is_persistent(self.silent)
+    }
+
+    /// There are too many that ask: this one ends to do so steadily. Its next question comes later,
+    /// and the one behind that after twice the time.
+    pub(super) fn ask_rarely(&mut self) {
+        let most = u16::try_from(times(MIN_GAP_NS)).unwrap_or(u16::MAX);
+        self.silent = self
+            .silent
+            .max(most.saturating_add(PATIENCE))
+            .saturating_add(1);
     }
 
     /// There was progress.
@@ -178,8 +225,33 @@ impl Probe {
 }
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
+    /// Packets before `end` are done, the last of which was none of a READ.
+    #[inline]
+    pub(super) fn on_data_done(&mut self, end: Psn) {
+        self.probe.echo.done = NonZeroU32::new(end.get() | KNOWN);
+    }
+
+    /// Whether the answer to an echo cannot be taken for one to what is in flight. rxe names the
+    /// last number that was none of a READ's (`ack_psn` in `rxe_resp.c`), which may be a whole
+    /// sequence space ago. Before there is one, it names the last number of that space, or one of
+    /// an earlier connection; an answer to READs alone completes nothing in any case.
+    pub(super) fn may_echo(&self) -> bool {
+        let end = self.probe.echo.done.map_or(0, NonZeroU32::get);
+        let done = Psn::new(end & Psn::MASK).prev();
+        let is_far = done.since(self.una) >= FAR;
+        is_far && (self.probe.echo.done.is_some() || self.is_all_reads())
+    }
+
+    /// Whether all that has numbers are READs.
+    fn is_all_reads(&self) -> bool {
+        (0..self.assigned).all(|rel| {
+            self.wqe(self.slot_at(rel))
+                .is_some_and(|wqe| wqe.wr.op == SendOp::Read || wqe.packets == 0)
+        })
+    }
+
     /// An echo, in the name of the oldest request.
-    pub(super) fn echo_packet(&mut self, oldest: &Wqe, now: u64) -> Transmit {
+    pub(super) fn echo_packet(&mut self, oldest: &Wqe) -> Transmit {
         let mut header = self.begin(Operation::WriteOnly, oldest, Bits::ASK, self.una.prev());
         Reth {
             va: 0,
@@ -187,7 +259,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             len: 0,
         }
         .emit(&mut header);
-        self.probe.on_sent(now);
         self.probe.echo.on_asked();
         self.stats.probes = self.stats.probes.wrapping_add(1);
         if !oldest.wr.op.has_response() {
@@ -240,6 +311,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// those.
     fn on_answer_for_data(&mut self, now: u64) {
         if self.rd_atomic.sent() == 0 {
+            // That is no proof of a loss: the answers to what was asked may still come.
+            self.probe.echo.renew(false, now, &self.rtt);
             self.resend_lost(now);
         } else {
             self.probe.echo.asked = self.probe.echo.asked.saturating_sub(1);

@@ -143,6 +143,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.advance_una(to);
         }
         if progress != 0 {
+            self.on_data_done(self.una);
             self.on_progress(progress, now);
             self.on_recovery_ack(now);
             self.settle(env);
@@ -371,10 +372,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let is_done = self
             .oldest_assigned()
             .is_some_and(|w| to.since(w.psn) >= w.packets);
+        let is_read = self
+            .oldest_assigned()
+            .is_some_and(|w| w.wr.op == SendOp::Read);
         if is_done {
             self.pop(WcStatus::Success, env);
         }
         self.advance_una(to);
+        if !is_read {
+            self.on_data_done(to);
+        }
         self.on_progress(1, now);
         self.on_recovery_response();
         if is_done {

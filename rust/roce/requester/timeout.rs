@@ -258,7 +258,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let has_response = self
             .oldest_assigned()
             .is_none_or(|wqe| wqe.wr.op.has_response());
-        if echo::is_persistent(self.probe.silent) || (has_response && self.early.is_none()) {
+        let is_asked =
+            echo::is_persistent(self.probe.silent) || self.early.is_none() && has_response;
+        if is_asked && self.may_echo() {
             self.probe.due = Some(ProbePacket::Echo);
         } else if !has_response {
             self.probe.count = self.probe.count.saturating_add(1);

@@ -71,7 +71,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if self.state != State::Ready || self.local_slot.is_some() || !self.is_wait_over(now) {
             return None;
         }
-        if let Some(transmit) = self.next_probe(now) {
+        if let Some(transmit) = self.next_probe(now, env) {
             return Some(transmit);
         }
         if self.recovery.is_trial() {
@@ -81,13 +81,17 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return Some(transmit);
         }
         // What is next may wait for an answer that nobody was asked for.
-        self.next_probe(now)
+        self.next_probe(now, env)
     }
 
     /// The next packet that is due because of a probe.
     #[inline]
-    fn next_probe(&mut self, now: u64) -> Option<Transmit> {
+    fn next_probe<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
         while let Some(which) = self.probe.take_due() {
+            if which == ProbePacket::Echo && self.probe.is_steady() && !env.may_ask() {
+                self.probe.ask_rarely();
+                continue;
+            }
             if let Some(transmit) = self.probe_packet(which, now) {
                 return Some(transmit);
             }
@@ -153,13 +157,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let is_allowed = match which {
             ProbePacket::Oldest | ProbePacket::Newest | ProbePacket::Tail => !has_response,
             ProbePacket::Missing => has_response,
-            ProbePacket::Hole | ProbePacket::Echo => true,
+            ProbePacket::Hole => true,
+            ProbePacket::Echo => self.may_echo(),
         };
         if !is_allowed {
             return None;
         }
         if which == ProbePacket::Echo {
-            return Some(self.echo_packet(&oldest, now));
+            return Some(self.echo_packet(&oldest));
         }
         let first = (self.una, 0, self.una.since(oldest.psn));
         let at = match which {

@@ -54,6 +54,8 @@ pub struct SendSide {
     pub completions: Vec<SendCompletion>,
     pub fatal: u32,
     pub drained: u32,
+    /// Others ask so much that this end may not.
+    pub refuses_to_ask: bool,
 }
 
 impl RequesterEnv for SendSide {
@@ -82,6 +84,10 @@ impl RequesterEnv for SendSide {
 
     fn sq_drained(&mut self) {
         self.drained += 1;
+    }
+
+    fn may_ask(&mut self) -> bool {
+        !self.refuses_to_ask
     }
 }
 

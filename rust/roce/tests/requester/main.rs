@@ -15,6 +15,7 @@ mod queue;
 mod recovery;
 mod responses;
 mod retries;
+mod slow_peer;
 mod tails;
 
 use roce::key::Key;

@@ -4,6 +4,7 @@
 
 use crate::counters;
 use crate::limits::Used;
+use crate::ask_limit::AskLimit;
 use crate::log_limit::LogLimit;
 use crate::pd::Sleeps;
 use crate::prelude::*;
@@ -49,6 +50,8 @@ pub struct WireDevice {
     /// For events of XRC targets that nobody hears of. Such a line is all that there is of one, and
     /// often a broken queue is the cause: neither may take the other's place.
     pub(crate) unheard: LogLimit,
+    /// For packets that only ask silent peers for an answer.
+    pub(crate) asks: AskLimit,
     /// IP addresses of the port, as ib_core's GID table has them.
     #[pin]
     addresses: Table<GidAddr>,
@@ -84,6 +87,7 @@ impl WireDevice {
                 sleeps: Sleeps::new(),
                 log: LogLimit::new(),
                 unheard: LogLimit::new(),
+                asks: AskLimit::new(),
                 addresses <- Table::new(0..MAX_ADDRESSES),
             }? Error),
             GFP_KERNEL,

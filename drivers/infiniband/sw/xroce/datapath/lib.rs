@@ -25,6 +25,7 @@ const __LOG_PREFIX: &[u8] = b"xroce\0";
 pub mod abi;
 mod access;
 pub mod ah;
+mod ask_limit;
 pub mod counters;
 pub mod cq;
 pub mod device;

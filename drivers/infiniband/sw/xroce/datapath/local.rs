@@ -73,6 +73,9 @@ use roce::requester::{
 /// they are the peer's, other runs of this process must not wait for the thread that this one has.
 const MAX_HOLD_NS: u64 = 10_000_000;
 
+/// A longer message is one of bulk data, bytes: the process that posts it makes the copy.
+const BULK: u32 = 64 << 10;
+
 /// The sender's part of the state.
 pub(crate) struct Sender {
     /// Messages are copied, not sent.
@@ -178,6 +181,9 @@ impl SenderRun<'_> {
         };
         let (done, slot) = (transfer.done, transfer.message.slot);
         budget.spend(done.wrapping_sub(before));
+        if done > BULK {
+            self.qp.hot.note_bulk(done);
+        }
         if let Step::Finished(result) = step {
             self.transfer = None;
             // The result of an atomic may have to wait for memory of this side: not with the

@@ -135,7 +135,7 @@ impl Hot {
     /// Data were sent in bulk, in packets of up to `largest` bytes. Those of large messages are
     /// shared by the CPUs in another way.
     #[inline]
-    pub(super) fn note_bulk(&self, largest: u32) {
+    pub(crate) fn note_bulk(&self, largest: u32) {
         if largest >= LARGE && self.missing.load(Relaxed) != BULK {
             self.missing.store(BULK, Relaxed);
         }

@@ -88,6 +88,10 @@ impl RequesterEnv for SendEnv<'_> {
             self.qp.event(QpEvent::SendQueueDrained);
         }
     }
+
+    fn may_ask(&mut self) -> bool {
+        self.qp.device.asks.pass()
+    }
 }
 
 impl SendEnv<'_> {
