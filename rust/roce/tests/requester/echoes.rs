@@ -7,30 +7,15 @@ use roce::rtt::MIN_PROBE_NS;
 use super::*;
 
 /// The round trip that the connection of [`measured`] has seen, nanoseconds.
-const ROUND_TRIP: u64 = 1000 * US;
-
 /// An echo, by its number.
 const fn echo(number: u32) -> Sent {
     (0x0a, number, true, None)
 }
 
-/// A connection that has measured a round trip, with a timeout of 1.07 s. The next number is 1.
-fn measured() -> Host {
-    let mut h = Host::with(&RequesterConfig {
-        timeout: 18,
-        ..config()
-    });
-    h.post(SendOp::Send, 8);
-    assert_eq!(h.numbers(), [0]);
-    h.now += ROUND_TRIP;
-    h.ack(0);
-    h
-}
-
-/// The same with requests on their way that are not answered, and so many times have passed for
+/// A [`measured`] connection, with a timeout of 1.07 s and requests on their way that are not answered, and so many times have passed for
 /// which an answer was awaited. The last echo was sent just now.
 fn silent(ops: &[SendOp], times: u32) -> Host {
-    let mut h = measured();
+    let mut h = measured(18);
     for op in ops {
         h.post(*op, 8);
     }
@@ -63,7 +48,7 @@ fn again(h: &Host) -> (u32, u32) {
 
 #[test]
 fn an_echo_is_an_empty_write_with_the_number_before() {
-    let mut h = measured();
+    let mut h = measured(18);
     h.post_wr(SendWr {
         op: SendOp::Read,
         length: 8,
@@ -128,7 +113,7 @@ fn a_response_behind_the_answer_is_in_time() {
 #[test]
 fn a_responder_that_takes_long_is_not_sent_a_read_again() {
     for ms in [5, 50, 500] {
-        let mut h = measured();
+        let mut h = measured(18);
         h.post(SendOp::Read, 8);
         h.post(SendOp::FetchAdd, 8);
         assert_eq!(h.numbers(), [1, 2]);
@@ -191,7 +176,7 @@ fn an_answer_to_an_earlier_echo_tells_nothing() {
 fn answers_that_come_one_by_one_say_that_the_others_are_lost() {
     // The wire was interrupted, and one answer comes through: of all that was asked, to the first.
     let interrupted = || {
-        let mut h = measured();
+        let mut h = measured(18);
         h.post(SendOp::Send, 8);
         h.post(SendOp::Read, 8);
         h.sent();
@@ -255,7 +240,7 @@ fn answers_without_a_question_tell_nothing() {
 fn the_tail_of_a_response_is_asked_for_from_where_it_broke_off() {
     // The responder acknowledges the READ, or what was before it.
     for number in [0, 4] {
-        let mut h = measured();
+        let mut h = measured(18);
         h.post(SendOp::Read, 256 * 4);
         assert_eq!(h.numbers(), [1]);
         for (opcode, at) in [(0x0d, 1), (0x0e, 2)] {
@@ -325,7 +310,7 @@ fn what_is_lost_again_is_sent_again_but_ever_less_often() {
 #[test]
 fn a_dead_peer_is_given_up_as_without_echoes() {
     for op in [SendOp::Read, SendOp::FetchAdd, SendOp::Write] {
-        let mut h = measured();
+        let mut h = measured(18);
         h.post(op, 8);
         h.numbers();
         let (begin, mut packets) = (h.now, 0);
@@ -343,7 +328,7 @@ fn a_dead_peer_is_given_up_as_without_echoes() {
 
 #[test]
 fn after_a_long_silence_data_is_sent_again_at_the_first_answer() {
-    let mut h = measured();
+    let mut h = measured(18);
     h.post(SendOp::Write, 256 * 4);
     assert_eq!(h.numbers(), [1, 2, 3, 4]);
     for sent in [&[1, 4][..], &[1, 4], &[1, 4], &[0], &[0]] {
@@ -363,7 +348,7 @@ fn after_a_long_silence_data_is_sent_again_at_the_first_answer() {
 
 #[test]
 fn data_before_a_read_is_sent_again_alone() {
-    let mut h = measured();
+    let mut h = measured(18);
     for op in [SendOp::Send, SendOp::Read] {
         h.post(op, 8);
     }
@@ -448,7 +433,7 @@ fn xrc_names_the_srq() {
 
 #[test]
 fn a_responder_that_is_not_ready_is_not_asked() {
-    let mut h = measured();
+    let mut h = measured(18);
     h.post(SendOp::Send, 8);
     h.post(SendOp::Read, 8);
     h.sent();

@@ -74,6 +74,22 @@ fn config() -> RequesterConfig {
     }
 }
 
+const ROUND_TRIP: u64 = 1000 * US;
+
+/// A connection that has measured a round trip, with a `timeout` as in the attribute. The next
+/// number is 1.
+fn measured(timeout: u8) -> Host {
+    let mut h = Host::with(&RequesterConfig {
+        timeout,
+        ..config()
+    });
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [0]);
+    h.now += ROUND_TRIP;
+    h.ack(0);
+    h
+}
+
 impl Host {
     fn with(config: &RequesterConfig) -> Self {
         let mut h = Self {

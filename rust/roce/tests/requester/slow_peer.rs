@@ -31,47 +31,37 @@ impl Peer {
         }
     }
 
-    /// Executes and answers what was sent; the answers arrive `at` that time.
-    fn take(&mut self, now: u64, at: u64, sent: Vec<Sent>) {
-        for (op, number, ask, _) in sent {
-            let raw = match op {
-                0x0c => {
-                    self.reads.push((now, number));
-                    self.next = self.next.max(number + 1);
-                    Some(Raw::new(0x10, number).aeth(0x1f).data(8))
-                }
-                _ => {
-                    let is_copy = number < self.next;
-                    if !is_copy {
-                        self.next = number + 1;
-                        self.last = number;
-                    }
-                    // rxe acknowledges each copy.
-                    (ask || is_copy).then(|| Raw::new(0x11, self.last).aeth(0x1f))
-                }
-            };
-            if let Some(raw) = raw {
-                self.answers.push_back((at, raw));
+    /// Executes and answers a packet; the answer arrives `at` that time.
+    fn take(&mut self, now: u64, at: u64, (op, number, ask, _): Sent) {
+        let answer = match op {
+            0x0c => {
+                self.reads.push((now, number));
+                self.next = self.next.max(number + 1);
+                Some(Raw::new(0x10, number).aeth(0x1f).data(8))
             }
-        }
+            _ => {
+                let is_copy = number < self.next;
+                if !is_copy {
+                    self.next = number + 1;
+                    self.last = number;
+                }
+                // rxe acknowledges each copy.
+                (ask || is_copy).then(|| Raw::new(0x11, self.last).aeth(0x1f))
+            }
+        };
+        self.answers.extend(answer.map(|raw| (at, raw)));
     }
 }
 
-/// A requester that knows that a round trip takes 1 ms.
-fn measured() -> Host {
-    let mut h = Host::with(&RequesterConfig {
-        timeout: 18,
-        ..config()
-    });
-    h.post(SendOp::Send, 8);
-    assert_eq!(h.numbers(), [0]);
-    h.now += 1000 * US;
-    h.ack(0);
-    h
-}
-
-/// Runs until `end`; `posts`: when what is posted; `delay`: of a packet sent now until its answer.
-fn go(h: &mut Host, p: &mut Peer, posts: &[(u64, SendOp)], end: u64, delay: impl Fn(u64) -> u64) {
+/// Runs until `end`. `posts`: when what is posted; `arrival`: when the answer comes to a packet that
+/// is sent then. The order of the answers is kept. All times are from the beginning.
+fn go(
+    h: &mut Host,
+    p: &mut Peer,
+    posts: &[(u64, SendOp)],
+    end: u64,
+    mut arrival: impl FnMut(u64) -> u64,
+) {
     let begin = h.now;
     let mut posts: VecDeque<_> = posts.iter().map(|(t, op)| (begin + t, *op)).collect();
     loop {
@@ -98,9 +88,11 @@ fn go(h: &mut Host, p: &mut Peer, posts: &[(u64, SendOp)], end: u64, delay: impl
         } else {
             h.time(h.now);
         }
-        let sent = h.sent();
-        let last = p.answers.back().map_or(0, |x| x.0);
-        p.take(h.now - begin, last.max(h.now + delay(h.now - begin)), sent);
+        for sent in h.sent() {
+            let last = p.answers.back().map_or(0, |x| x.0);
+            let now = h.now - begin;
+            p.take(now, last.max(begin + arrival(now)), sent);
+        }
     }
 }
 
@@ -109,7 +101,7 @@ fn go(h: &mut Host, p: &mut Peer, posts: &[(u64, SendOp)], end: u64, delay: impl
 fn longer_round_trips() {
     for rtt in [40, 60, 100, 200, 300, 500, 800] {
         for first in [SendOp::Send, SendOp::Read] {
-            let mut h = measured();
+            let mut h = measured(18);
             let mut p = Peer::new();
             go(
                 &mut h,
@@ -120,7 +112,7 @@ fn longer_round_trips() {
                     (rtt * MS * 3 / 4, SendOp::Read),
                 ],
                 900 * MS,
-                |_| rtt * MS,
+                |now| now + rtt * MS,
             );
             let reads = 2 + usize::from(first == SendOp::Read);
             assert_eq!(p.reads.len(), reads, "{rtt} ms, {first:?}: {:?}", p.reads);
@@ -133,14 +125,7 @@ fn longer_round_trips() {
 fn stop() {
     for ms in [500, 800, 1000, 1500, 2000, 3000] {
         for us in [5, 10, 20, 50, 100] {
-            let mut h = Host::with(&RequesterConfig {
-                timeout: 24,
-                ..config()
-            });
-            h.post(SendOp::Send, 8);
-            h.numbers();
-            h.now += 1000 * US;
-            h.ack(0);
+            let mut h = measured(24);
             let mut p = Peer::new();
             // Posted during the stop, and behind it.
             let ops: Vec<_> = [
@@ -151,44 +136,12 @@ fn stop() {
                 ((ms + 6) * MS, SendOp::Read),
             ]
             .into();
-            go2(&mut h, &mut p, &ops, (ms + 1000) * MS, ms * MS, us * US);
+            let mut free = ms * MS;
+            go(&mut h, &mut p, &ops, (ms + 1000) * MS, |now| {
+                free = free.max(now + 500 * US) + us * US;
+                free + 500 * US
+            });
             assert_eq!(p.reads.len(), 4, "{ms} ms, {us} us each: {:?}", p.reads);
-        }
-    }
-}
-
-/// As `go`: the peer does nothing until `stop`, then each packet takes `each`.
-fn go2(h: &mut Host, p: &mut Peer, posts: &[(u64, SendOp)], end: u64, stop: u64, each: u64) {
-    let begin = h.now;
-    let mut posts: VecDeque<_> = posts.iter().map(|(t, op)| (begin + t, *op)).collect();
-    let mut free = begin + stop;
-    loop {
-        let mut at = begin + end;
-        if let Some(d) = h.requester.next_deadline() {
-            at = at.min(d);
-        }
-        if let Some(x) = posts.front() {
-            at = at.min(x.0);
-        }
-        if let Some(x) = p.answers.front() {
-            at = at.min(x.0);
-        }
-        if at >= begin + end {
-            return;
-        }
-        h.now = h.now.max(at);
-        while posts.front().is_some_and(|x| x.0 <= at) {
-            h.post(posts.pop_front().unwrap().1, 8);
-        }
-        if p.answers.front().is_some_and(|x| x.0 <= at) {
-            let raw = p.answers.pop_front().unwrap().1;
-            h.answer(raw);
-        } else {
-            h.time(h.now);
-        }
-        for s in h.sent() {
-            free = free.max(h.now + 500 * US) + each;
-            p.take(h.now - begin, free + 500 * US, vec![s]);
         }
     }
 }
@@ -225,7 +178,7 @@ fn rxe_names_what_it_has_not() {
 #[test]
 fn nak_behind_an_echo() {
     for op in [SendOp::Write, SendOp::Send] {
-        let mut h = measured();
+        let mut h = measured(18);
         h.post(op, 256 * 4);
         assert_eq!(h.numbers(), [1, 2, 3, 4]);
         for _ in 0..4 {
@@ -241,7 +194,7 @@ fn nak_behind_an_echo() {
 /// Where many connections ask, one that may not asks rarely, until there is progress.
 #[test]
 fn too_many_ask() {
-    let mut h = measured();
+    let mut h = measured(18);
     h.post(SendOp::Write, 8);
     h.sent();
     let silent = |h: &mut Host, ms: u64| {
@@ -270,15 +223,7 @@ fn too_many_ask() {
 fn any_delays() {
     for seed in 1..=300 {
         let mut rng = sim::rng::Rng::new(seed);
-        let mut h = Host::with(&RequesterConfig {
-            timeout: 24,
-            max_rd_atomic: 16,
-            ..config()
-        });
-        h.post(SendOp::Send, 8);
-        h.numbers();
-        h.now += 1000 * US;
-        h.ack(0);
+        let mut h = measured(24);
         let mut posts = Vec::new();
         let mut t = 0;
         for _ in 0..30 {
@@ -303,9 +248,9 @@ fn any_delays() {
             steps.push((at, delay));
             at += rng.range(1, 500) * MS;
         }
-        let delay = |now: u64| steps.iter().rev().find(|s| s.0 <= now).map_or(MS, |s| s.1);
+        let arrival = |now: u64| now + steps.iter().rev().find(|s| s.0 <= now).map_or(MS, |s| s.1);
         let mut p = Peer::new();
-        go(&mut h, &mut p, &posts, 20_000 * MS, delay);
+        go(&mut h, &mut p, &posts, 20_000 * MS, arrival);
         assert_eq!(h.statuses().len(), 31, "seed {seed}");
         assert_eq!(p.reads.len(), reads, "seed {seed}");
     }
