@@ -66,8 +66,8 @@ pub(super) struct Echo {
     /// The number behind the last packet of a SEND, a WRITE or an atomic that is done, and
     /// [`KNOWN`].
     done: Option<NonZeroU32>,
-    /// From then on, no answer is expected to what was asked before; in units of 2^20 ns, which come
-    /// round. Small, since each queue pair has one.
+    /// From then on, no answer is expected to what was asked before; in units of 2^20 ns, which
+    /// come round. Small, since each queue pair has one.
     stale_until: u32,
     /// Copies that were sent and not answered since the oldest packet became that, or was repeated.
     asked: u16,

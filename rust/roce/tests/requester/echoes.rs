@@ -12,8 +12,9 @@ const fn echo(number: u32) -> Sent {
     (0x0a, number, true, None)
 }
 
-/// A [`measured`] connection, with a timeout of 1.07 s and requests on their way that are not answered, and so many times have passed for
-/// which an answer was awaited. The last echo was sent just now.
+/// A [`measured`] connection, with a timeout of 1.07 s and requests on their way that are not
+/// answered, and so many times have passed for which an answer was awaited. The last echo was sent
+/// just now.
 fn silent(ops: &[SendOp], times: u32) -> Host {
     let mut h = measured(18);
     for op in ops {

@@ -53,8 +53,8 @@ impl Peer {
     }
 }
 
-/// Runs until `end`. `posts`: when what is posted; `arrival`: when the answer comes to a packet that
-/// is sent then. The order of the answers is kept. All times are from the beginning.
+/// Runs until `end`. `posts`: when what is posted; `arrival`: when the answer comes to a packet
+/// that is sent then. The order of the answers is kept. All times are from the beginning.
 fn go(
     h: &mut Host,
     p: &mut Peer,

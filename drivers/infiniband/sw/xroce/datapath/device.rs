@@ -2,9 +2,9 @@
 
 //! The data that all objects of one device share. It lives as long as any of these objects.
 
+use crate::ask_limit::AskLimit;
 use crate::counters;
 use crate::limits::Used;
-use crate::ask_limit::AskLimit;
 use crate::log_limit::LogLimit;
 use crate::pd::Sleeps;
 use crate::prelude::*;

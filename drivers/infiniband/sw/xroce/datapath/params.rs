@@ -10,8 +10,8 @@ static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 /// Whether packets may share super-packets.
 static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 
-/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those at a rate that
-/// is high on a kernel that is [`SLOW`] times as slow.
+/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those at a rate
+/// that is high on a kernel that is [`SLOW`] times as slow.
 static POLL_RINGS: Atomic<u32> = Atomic::new(1);
 
 /// With `poll_rings=2`, which is for tests on a debug kernel, the times are so many times as long.
