@@ -155,9 +155,10 @@ impl Echo {
     }
 }
 
-/// So many of these echoes there are at the distance `gap`.
-fn times(gap: u64) -> u64 {
-    PERSISTENCE_NS.checked_div(gap).unwrap_or(0)
+/// The distance of these echoes, and how many there are at that distance.
+fn steady(rtt: &Rtt) -> (u64, u64) {
+    let gap = (rtt.min() >> 1).max(MIN_GAP_NS);
+    (gap, PERSISTENCE_NS.checked_div(gap).unwrap_or(0))
 }
 
 /// Whether a responder that did not answer so many times is asked steadily.
@@ -179,8 +180,8 @@ impl Probe {
             // Where much is lost, no round trip may be measured for long.
             return Some(wait.min(once.max(most)));
         }
-        let gap = (rtt.min() >> 1).max(MIN_GAP_NS);
-        let beyond = u64::from(self.silent.saturating_sub(PATIENCE)).saturating_sub(times(gap));
+        let (gap, times) = steady(rtt);
+        let beyond = u64::from(self.silent.saturating_sub(PATIENCE)).saturating_sub(times);
         // Answers that come at the same distance as the questions do may be to earlier ones, on a
         // long way: ask at another distance.
         let apart = match self.echo.stale {
@@ -198,10 +199,11 @@ impl Probe {
         is_persistent(self.silent)
     }
 
-    /// There are too many that ask: this one ends to do so steadily. Its next question comes later,
-    /// and the one behind that after twice the time.
-    pub(super) fn ask_rarely(&mut self) {
-        let most = u16::try_from(times(MIN_GAP_NS)).unwrap_or(u16::MAX);
+    /// There are too many that ask: this one ends to do so steadily. The timer counts each question
+    /// as well, so each time is four times as long as the one before.
+    pub(super) fn ask_rarely(&mut self, rtt: &Rtt) {
+        let (_, times) = steady(rtt);
+        let most = u16::try_from(times).unwrap_or(u16::MAX);
         self.silent = self
             .silent
             .max(most.saturating_add(PATIENCE))

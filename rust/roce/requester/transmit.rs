@@ -89,7 +89,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     fn next_probe<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
         while let Some(which) = self.probe.take_due() {
             if which == ProbePacket::Echo && self.probe.is_steady() && !env.may_ask() {
-                self.probe.ask_rarely();
+                self.probe.ask_rarely(&self.rtt);
                 continue;
             }
             if let Some(transmit) = self.probe_packet(which, now) {

@@ -209,13 +209,38 @@ fn too_many_ask() {
     h.env.refuses_to_ask = true;
     assert_eq!(silent(&mut h, 200), 0);
     h.env.refuses_to_ask = false;
-    // It was refused a few times, each of which has doubled the time.
+    // It was refused a few times.
     assert!(silent(&mut h, 300) < 3);
     h.ack(1);
     h.post(SendOp::Write, 8);
     h.sent();
     let echoes = silent(&mut h, 300);
     assert!(echoes > 20, "{echoes}");
+}
+
+/// Each refusal makes the time four times as long, on a long way as well.
+#[test]
+fn too_many_ask_on_a_long_way() {
+    let mut h = Host::with(&RequesterConfig {
+        timeout: 24,
+        ..config()
+    });
+    h.post(SendOp::Send, 8);
+    h.sent();
+    h.now += 40 * MS;
+    h.ack(0);
+    h.post(SendOp::Write, 8);
+    h.sent();
+    h.env.refuses_to_ask = true;
+    let mut waits = Vec::new();
+    for _ in 0..8 {
+        let at = h.requester.next_deadline().unwrap();
+        waits.push((at - h.now) / MS);
+        h.time(at);
+        h.sent();
+    }
+    // The distance of echoes is half of the round trip.
+    assert_eq!(waits[3..7], [20, 20, 80, 320], "{waits:?}");
 }
 
 /// Any wire that loses nothing and keeps the order, with a peer that answers as rxe does.

@@ -82,7 +82,7 @@ pub struct WireQp {
     pub(crate) has_slots: Atomic<u32>,
     /// How the send direction ended its last run: [`engine::UNDER_WAY`], or else nothing was
     /// outstanding at the peer.
-    pub(crate) unpaced: Atomic<u32>,
+    pub(crate) last_run: Atomic<u32>,
     /// Not 0: the peer told of congestion, and the receive direction has not looked yet.
     pub(crate) congested: Atomic<u32>,
     /// Number of its XRC domain (XRC_TGT).

@@ -260,7 +260,7 @@ impl WireQp {
                 peer_sleeps: Atomic::new(0),
                 copies: Atomic::new(0),
                 has_slots: Atomic::new(u32::from(sides.room != Room::One)),
-                unpaced: Atomic::new(engine::UNDER_WAY),
+                last_run: Atomic::new(engine::UNDER_WAY),
                 congested: Atomic::new(0),
                 domain: id.domain,
                 sq_sig_all: id.sq_sig_all,

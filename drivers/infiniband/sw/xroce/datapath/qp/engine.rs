@@ -158,7 +158,7 @@ impl WireQp {
     fn is_paced(&self) -> bool {
         self.kind.is_reliable()
             && self.copies.load(Relaxed) == 0
-            && self.unpaced.load(Relaxed) == UNDER_WAY
+            && self.last_run.load(Relaxed) == UNDER_WAY
             && !self.state().is_error()
     }
 

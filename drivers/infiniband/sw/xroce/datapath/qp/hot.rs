@@ -177,7 +177,7 @@ impl Hot {
 impl WireQp {
     /// A process has rung the doorbell, and no run was made for that yet. Process context.
     pub(super) fn note_doorbell(&self) {
-        let busy = self.kind.is_reliable() && self.unpaced.load(Relaxed) != ALL_TOLD;
+        let busy = self.kind.is_reliable() && self.last_run.load(Relaxed) != ALL_TOLD;
         if params::poll_rings() && self.hot.rung(busy) {
             self.send_work.schedule_process();
         }

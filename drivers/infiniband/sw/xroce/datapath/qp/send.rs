@@ -180,7 +180,7 @@ impl SendSide {
         self.path = Path::default();
         self.io.forget();
         qp.copies.store(0, Relaxed);
-        qp.unpaced.store(UNDER_WAY, Relaxed);
+        qp.last_run.store(UNDER_WAY, Relaxed);
         qp.send_home.leave();
     }
 
@@ -239,13 +239,13 @@ impl SendSide {
             qp.timer.start_at(deadline);
         }
         // Requests that send no packet, such as BIND_MW, do not wait for the peer.
-        let unpaced = match (self.requester.in_flight(), self.io.is_untold) {
+        let last_run = match (self.requester.in_flight(), self.io.is_untold) {
             (true, _) => UNDER_WAY,
             (false, false) => ALL_TOLD,
             (false, true) => UNTOLD,
         };
-        if qp.unpaced.load(Relaxed) != unpaced {
-            qp.unpaced.store(unpaced, Relaxed);
+        if qp.last_run.load(Relaxed) != last_run {
+            qp.last_run.store(last_run, Relaxed);
         }
         if more {
             Run::Again
