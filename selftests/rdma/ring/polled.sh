@@ -66,7 +66,7 @@ not_wanted() {
 
 list_cases polled
 plan $((${#cases[@]} + 6))
-# On the debug kernel a post takes too long for a high rate.
+# On the debug kernel no rate is high.
 rate=1
 [ -z "$SELFTEST_DEBUG" ] || rate=2
 loaded_with() { modprobe -r xroce && modprobe xroce poll_rings="$1"; }

@@ -48,7 +48,7 @@ module! {
         },
         poll_rings: u8 {
             default: 1,
-            description: "Poll send rings that are posted to at a high rate (1); 2: slow kernel",
+            description: "Poll send rings that are posted to at a high rate (1); 2: any rate",
         },
         comp_vectors: u32 {
             default: 0,

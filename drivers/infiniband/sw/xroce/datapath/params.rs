@@ -10,11 +10,12 @@ static LOCAL_COPY: Atomic<u32> = Atomic::new(1);
 /// Whether packets may share super-packets.
 static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 
-/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those at a rate
-/// that is high on a kernel that is [`SLOW`] times as slow.
+/// Which rings are polled: 0 none, 1 those that are posted to at a high rate, 2 those that are
+/// posted to at any rate.
 static POLL_RINGS: Atomic<u32> = Atomic::new(1);
 
-/// With `poll_rings=2`, which is for tests on a debug kernel, the times are so many times as long.
+/// With `poll_rings=2`, which is for tests on a debug kernel, the times of a poller are multiplied by
+/// this.
 const SLOW: u64 = 16;
 
 /// Sets the parameters; before the first device is made.
@@ -41,11 +42,18 @@ pub(crate) fn poll_rings() -> bool {
     POLL_RINGS.load(Relaxed) != 0
 }
 
-/// What times of the polling are multiplied by. Any context.
+/// Whether a ring may be polled however slowly it is posted to. No rate is high on every debug
+/// kernel: one READ can take longer there than many do elsewhere. Any context.
+#[inline]
+pub(crate) fn poll_any_rate() -> bool {
+    POLL_RINGS.load(Relaxed) > 1
+}
+
+/// What the times of a poller are multiplied by. Any context.
 #[inline]
 pub(crate) fn poll_times() -> u64 {
-    match POLL_RINGS.load(Relaxed) {
-        0 | 1 => 1,
-        _ => SLOW,
+    match poll_any_rate() {
+        false => 1,
+        true => SLOW,
     }
 }

@@ -166,7 +166,7 @@ impl Hot {
             return false;
         }
         let span = stamp().wrapping_sub(self.since.load(Relaxed));
-        if u64::from(span) > SPAN.saturating_mul(params::poll_times()) {
+        if !params::poll_any_rate() && u64::from(span) > SPAN {
             self.missing.store(STREAK, Relaxed);
             return false;
         }
