@@ -305,7 +305,7 @@ impl WireQp {
 
     /// Hands a response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: Verified) {
-        let home = self.send_home.elsewhere();
+        let home = self.home_after_response();
         let Some(packet) = self.leave_at_home(home, &self.responses, &self.send_work, packet)
         else {
             return;

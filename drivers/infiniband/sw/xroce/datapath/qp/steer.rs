@@ -16,6 +16,11 @@
 //!   on, an acknowledgement or a READ request, comes to another CPU then. It is left in the backlog
 //!   of the direction, and the work item is run at home. So the two CPUs share the work, and the
 //!   packets of one queue pair do not overtake each other.
+//! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
+//!   acknowledgements come to the home then, and one CPU does the work of both ends, while the
+//!   process polls on the other. Hence a home that has sent bulk data, and that an acknowledgement
+//!   comes to, moves to the CPU of the completion queue's vector, or to the next one if nobody has
+//!   chosen the affinity of the vector.
 //!
 //! All of this only decides where something is done. A direction may run anywhere at any time.
 
@@ -66,9 +71,12 @@ impl Queue {
 ///
 /// The number is a hint, read and written by several CPUs without an order.
 pub(super) struct Home {
-    /// That CPU and 1, or 0.
+    /// That CPU and 1, or 0; and [`SENT`].
     cpu: Atomic<u32>,
 }
+
+/// Beside the CPU of a home: a run has sent bulk data from there.
+const SENT: u32 = 1 << 31;
 
 impl Home {
     /// None.
@@ -81,8 +89,12 @@ impl Home {
     /// A run has sent `bytes` bytes of payload here; says whether that is bulk.
     pub(super) fn note_sent(&self, bytes: u32) -> bool {
         let is_bulk = bytes >= BULK;
-        if is_bulk && self.cpu.load(Relaxed) == 0 {
-            self.cpu.store(work::this_cpu().wrapping_add(1), Relaxed);
+        if is_bulk {
+            let here = work::this_cpu().wrapping_add(1);
+            let now = self.cpu.load(Relaxed);
+            if now == 0 || now == here {
+                self.cpu.store(here | SENT, Relaxed);
+            }
         }
         is_bulk
     }
@@ -99,15 +111,29 @@ impl Home {
     pub(super) fn move_here(&self) {
         let here = work::this_cpu().wrapping_add(1);
         let now = self.cpu.load(Relaxed);
-        if now != 0 && now != here {
+        if now != 0 && now & !SENT != here {
             self.cpu.store(here, Relaxed);
         }
     }
 
     /// The CPU, if it is another than this one.
     pub(super) fn elsewhere(&self) -> Option<u32> {
-        let cpu = self.cpu.load(Relaxed).checked_sub(1)?;
+        let cpu = (self.cpu.load(Relaxed) & !SENT).checked_sub(1)?;
         (cpu != work::this_cpu()).then_some(cpu)
+    }
+
+    /// Where the direction goes on after an acknowledgement that has come to this CPU; `None`:
+    /// here. If the home is here, and has sent bulk data since it is, it moves to the CPU that
+    /// `next` names. So a window that is small does not drive it from one CPU to the next. Softirq.
+    fn after_ack(&self, next: impl FnOnce() -> Option<u32>) -> Option<u32> {
+        let now = self.cpu.load(Relaxed);
+        if now != work::this_cpu().wrapping_add(1) | SENT {
+            return self.elsewhere();
+        }
+        let cpu = next()?;
+        // Whoever has changed it meanwhile knows better.
+        let _ = self.cpu.cmpxchg(now, cpu.wrapping_add(1), Relaxed);
+        self.elsewhere()
     }
 
     /// Has `work` run soon, at home if there is one.
@@ -160,6 +186,12 @@ impl WireQp {
             Err(_) => self.device.count(Counter::Dropped, 1),
         }
         Ok(())
+    }
+
+    /// Where the send direction goes on after a response that has come to this CPU; `None`: here.
+    /// Softirq.
+    pub(super) fn home_after_response(&self) -> Option<u32> {
+        self.send_home.after_ack(|| self.bulk_cpu(true))
     }
 
     /// Where bulk data of a direction belong that come to this CPU; `None`: here.
