@@ -48,9 +48,10 @@ pub enum Content<'a> {
 
 /// What the check of a packet found.
 ///
-/// The check covers the invariant CRC, the base transport header, the partition key, and that the
-/// packet has the extended headers and the pad bytes that it claims to have. The extended headers
-/// are decoded by [`content`](Self::content), which checks nothing and cannot fail.
+/// The check covers the invariant CRC (but for [`check_unmoved`](Self::check_unmoved)), the base
+/// transport header, the partition key, and that the packet has the extended headers and the pad
+/// bytes that it claims to have. The extended headers are decoded by [`content`](Self::content),
+/// which checks nothing and cannot fail.
 ///
 /// The value is small and does not borrow the packet, so that it can be kept beside it. Only the
 /// check creates one:
@@ -144,6 +145,24 @@ impl Checked {
         if icrc::compute::<C>(headers, covered) != Some(icrc) {
             return Err(Refused::Icrc);
         }
+        Self::check_covered(covered, pkey)
+    }
+
+    /// As [`check`](Self::check), but for a packet that never left the memory it was built in, so
+    /// that its invariant CRC, which has to be there, says nothing new. Any bytes are welcome.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], but for a wrong ICRC.
+    #[inline]
+    pub fn check_unmoved(payload: &[u8], pkey: u16) -> Result<Self, Refused> {
+        let (covered, _) = split_icrc(payload).ok_or(Refused::Malformed)?;
+        Self::check_covered(covered, pkey)
+    }
+
+    /// Checks a UDP payload without its invariant CRC.
+    #[inline]
+    fn check_covered(covered: &[u8], pkey: u16) -> Result<Self, Refused> {
         let (bth, kind) = classify(covered).map_err(|_| Refused::Malformed)?;
         if !pkey_matches(bth.pkey, pkey) {
             return Err(Refused::Pkey);
@@ -299,6 +318,30 @@ mod tests {
             let refused = Checked::check::<Slow>(headers, &bytes, 0xffff);
             assert_eq!(refused, Err(Refused::Icrc));
         }
+    }
+
+    #[test]
+    fn what_did_not_move_needs_its_icrc_only_to_be_there() {
+        let good = packet(0x04, 0, 8);
+        let sealed_good = sealed(&good);
+        let mut other_icrc = sealed_good.clone();
+        *other_icrc.last_mut().unwrap() ^= 1;
+        assert_eq!(check(&other_icrc), Err(Refused::Icrc));
+        for bytes in [&sealed_good, &other_icrc] {
+            assert_eq!(Checked::check_unmoved(bytes, 0xffff), check(&sealed_good));
+        }
+        for len in 0..16 {
+            let refused = Checked::check_unmoved(&sealed_good[..len], 0xffff);
+            assert_eq!(refused, Err(Refused::Malformed), "{len}");
+        }
+        let other_pkey = Checked::check_unmoved(&sealed_good, 0xfffe);
+        assert_eq!(other_pkey, Err(Refused::Pkey));
+        let mut malformed = good;
+        malformed[1] |= 1;
+        assert_eq!(
+            Checked::check_unmoved(&sealed(&malformed), 0xffff),
+            Err(Refused::Malformed)
+        );
     }
 
     #[test]

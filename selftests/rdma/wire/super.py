@@ -169,8 +169,8 @@ def mirrored():
         net.sh('in_host h2 tc qdisc del dev e2 clsact; ip -n h2 link del m0')
 
 
-# Classic BPF: what is longer than any packet is dropped.
-DROP_LONG = '4,128 0 0 0,37 0 1 1200,6 0 0 1,6 0 0 0'
+# Classic BPF: matches what is longer than any packet.
+IS_LONG = '4,128 0 0 0,37 0 1 1200,6 0 0 1,6 0 0 0'
 
 
 def never_through():
@@ -179,7 +179,7 @@ def never_through():
         net.sh(
             f'''in_host {host} tc qdisc add dev {dev} clsact &&
             in_host {host} tc filter add dev {dev} ingress \\
-                bpf bytecode '{DROP_LONG}' classid 1:1 action drop'''
+                bpf bytecode '{IS_LONG}' classid 1:1 action drop'''
         )
     try:
         conn, rise = connect(timeout=16), Rise()
@@ -191,6 +191,33 @@ def never_through():
     finally:
         for host, dev in ENDS:
             net.sh(f'in_host {host} tc qdisc del dev {dev} clsact')
+
+
+def changed(offset):
+    """Somebody changes a byte of every super-packet of data, and what was changed is refused."""
+    net.sh(
+        f'''in_host h2 tc qdisc add dev e2 clsact && in_host h2 tc filter add dev e2 ingress \\
+            bpf bytecode '{IS_LONG}' classid 1:1 action pedit munge offset {offset} u8 invert'''
+    )
+    try:
+        conn, rise = connect(timeout=16), Rise()
+        traffic.write(conn, 20 * 1024)
+        refused = rise('x2', 'rcvd_icrc_err') + rise('x2', 'rcvd_malformed')
+        expect(refused and rise('x1', SENT), 'no packet was refused')
+        expect(rise('x1', 'retransmits'), 'nothing was sent again')
+        conn.close()
+    finally:
+        net.sh('in_host h2 tc qdisc del dev e2 clsact')
+
+
+def changed_first():
+    """A byte of the first packet. The others are taken as they are."""
+    changed(200)
+
+
+def changed_later():
+    """A byte of another packet, for which the super-packet is cut."""
+    changed(3000)
 
 
 def unreliable():
@@ -415,9 +442,10 @@ ktap.add('whole', whole)
 ktap.add('whole-ipv6', lambda: whole(version=6))
 ktap.add('whole-mtu4096', lambda: whole(mtu=MTU4096))
 ktap.add('whole-xrc', lambda: whole('xrc'))
-for fn in (turned_off, captured, mirrored, never_through, unreliable, small, shrunk, xdp, vlan):
+FILTERED = (mirrored, never_through, changed_first, changed_later)
+for fn in (turned_off, captured, *FILTERED, unreliable, small, shrunk, xdp, vlan):
     # The debug kernel has no filters.
-    ktap.add(fn.__name__, fn, debug=fn not in (mirrored, never_through))
+    ktap.add(fn.__name__, fn, debug=fn not in FILTERED)
 # The debug kernel is slow, and has no macvlan.
 for name in ('bridge', 'router', 'macvlan'):
     ktap.add(name, lambda name=name: through(name), debug=False)

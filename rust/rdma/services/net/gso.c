@@ -164,8 +164,8 @@ void xrdma_gso_end(struct xrdma_gso *g)
 
 /*
  * Whether a received packet is a super-packet of this kind. Nobody else makes packets
- * of this type: GRO sets no tunnel bit on a list, and a process (tun, packet sockets)
- * cannot ask for a list.
+ * of this type: GRO sets encapsulation with the tunnel bit, and a process (tun, packet
+ * sockets) cannot ask for a list.
  */
 bool xrdma_gso_is_ours(const struct sk_buff *skb)
 {
@@ -175,8 +175,9 @@ bool xrdma_gso_is_ours(const struct sk_buff *skb)
 /*
  * Whether it is as xrdma_gso_end() left it, but for what the stack writes into the
  * headers of the head, and nobody else has it or a part of it: a capture may have
- * another head of the same list. skb->data is at the UDP header. If not, the stack's
- * own segmentation can take it apart, whatever has become of it.
+ * another head of the same list. Its members have come through no net device: they are
+ * as they were built. skb->data is at the UDP header. If not, the stack's own
+ * segmentation can take it apart, whatever has become of it.
  */
 bool xrdma_gso_is_intact(struct sk_buff *skb)
 {
@@ -190,7 +191,7 @@ bool xrdma_gso_is_intact(struct sk_buff *skb)
 	for (seg = info->frag_list; seg; seg = seg->next) {
 		if (++segs > XRDMA_GSO_SEGS || skb_shared(seg) || skb_cloned(seg) ||
 		    skb_is_nonlinear(seg) || seg->sk || seg->destructor ||
-		    skb_is_gso(seg))
+		    skb_is_gso(seg) || seg->dev || skb_mac_header_was_set(seg))
 			return false;
 		if (!seg->len || seg->len > size || seg->len > rest ||
 		    (seg->next && seg->len != size))

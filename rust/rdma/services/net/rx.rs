@@ -190,7 +190,15 @@ impl<N> RxSkb<N> {
     #[inline]
     pub fn is_super(&self) -> bool {
         // SAFETY: By the type invariant.
-        unsafe { (*self.info()).is_super }
+        u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_HEAD
+    }
+
+    /// Whether it came as another packet of such a super-packet: since it was built, it has been
+    /// in the memory of this kernel, and nobody has written to it.
+    #[inline]
+    pub fn is_member(&self) -> bool {
+        // SAFETY: By the type invariant.
+        u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_MEMBER
     }
 
     /// Source MAC address; zeroes when it came over a link without.

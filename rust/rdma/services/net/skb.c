@@ -131,12 +131,13 @@ void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link)
  * may be kept. If it was parsed, that fills in the rest of the control block; if not, only
  * its link is kept there (xrdma_rx_link()). The accessors are inline.
  */
-void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super)
+void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link,
+		     enum xrdma_rx_way way)
 {
 	struct xrdma_rx_info *info = xrdma_rx_info(skb);
 
 	info->link = *link;
-	info->is_super = is_super;
+	info->way = way;
 	skb->dev = NULL;
 	skb_dst_drop(skb);
 	/* IPsec states and what a bridge knows of a packet, its device included. */

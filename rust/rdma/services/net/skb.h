@@ -10,6 +10,18 @@ struct sk_buff_head;
 struct xrdma_process;
 
 /**
+ * enum xrdma_rx_way - how a packet came
+ * @XRDMA_RX_ALONE: by itself, or cut from something larger.
+ * @XRDMA_RX_HEAD: as the head of a super-packet that was whole and intact.
+ * @XRDMA_RX_MEMBER: as another packet of one.
+ */
+enum xrdma_rx_way {
+	XRDMA_RX_ALONE,
+	XRDMA_RX_HEAD,
+	XRDMA_RX_MEMBER,
+};
+
+/**
  * struct xrdma_rx_link - what completions of datagrams want to know of the link layer
  * @smac: source MAC address; zero when the packet has none.
  * @vlan: VLAN identifier, 0xffff when there is none.
@@ -25,7 +37,7 @@ struct xrdma_rx_link {
  * @payload_len: bytes of UDP payload.
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
- * @is_super: it came as the head of a super-packet, whole.
+ * @way: how it came (enum xrdma_rx_way).
  * @order: its place in a queue that is kept in order (xrdma_skb_queue_insert()).
  * @ip: first byte of the IP header; the UDP header follows it directly.
  * @payload: first byte of the UDP payload; linear.
@@ -38,7 +50,7 @@ struct xrdma_rx_info {
 	__u16 payload_len;
 	__u8 ip_len;
 	__u8 tos;
-	bool is_super;
+	__u8 way;
 	__u16 order;
 	const __u8 *ip;
 	const __u8 *payload;
@@ -54,7 +66,8 @@ struct xrdma_rx_info {
 int xrdma_rx_parse(struct sk_buff *skb);
 bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16]);
 void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link);
-void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link, bool is_super);
+void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link,
+		     enum xrdma_rx_way way);
 struct xrdma_rx_link xrdma_rx_link(struct sk_buff *skb);
 void xrdma_skb_consume(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);

@@ -40,7 +40,7 @@ static bool xrdma_hooked;
  * call per field from Rust would cost more than the parsing.
  */
 static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
-			  const struct xrdma_rx_link *link, bool is_super)
+			  const struct xrdma_rx_link *link, enum xrdma_rx_way way)
 {
 	int ret = xrdma_rx_parse(skb);
 	__u8 dst[16];
@@ -51,7 +51,7 @@ static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
 		kfree_skb(skb);
 		return;
 	}
-	xrdma_rx_detach(skb, link, is_super);
+	xrdma_rx_detach(skb, link, way);
 	t->receive(t->cookie, skb, NULL);
 }
 
@@ -61,10 +61,10 @@ static void xrdma_receive_super(struct xrdma_tunnel *t, struct sk_buff *skb,
 {
 	struct sk_buff *seg = xrdma_gso_take_apart(skb), *next;
 
-	xrdma_receive(t, skb, link, true);
+	xrdma_receive(t, skb, link, XRDMA_RX_HEAD);
 	skb_list_walk_safe(seg, seg, next) {
 		skb_mark_not_on_list(seg);
-		xrdma_receive(t, seg, link, false);
+		xrdma_receive(t, seg, link, XRDMA_RX_MEMBER);
 	}
 }
 
@@ -88,7 +88,7 @@ static void xrdma_receive_cut(struct xrdma_tunnel *t, struct sock *sk,
 		skb_orphan(seg);
 		if (!skb_is_nonlinear(seg))
 			seg->truesize = SKB_TRUESIZE(skb_end_offset(seg));
-		xrdma_receive(t, seg, link, false);
+		xrdma_receive(t, seg, link, XRDMA_RX_ALONE);
 	}
 }
 
@@ -106,7 +106,7 @@ static bool xrdma_steer(struct xrdma_tunnel *t, struct sk_buff *skb,
 		return false;
 	if (!xrdma_peek(skb, &peek))
 		return false;
-	xrdma_rx_detach(skb, link, false);
+	xrdma_rx_detach(skb, link, XRDMA_RX_ALONE);
 	return t->steer(t->cookie, skb, &peek);
 }
 
@@ -124,7 +124,7 @@ void xrdma_arrival_receive(struct xrdma_tunnel *t, struct sk_buff *skb)
 	if (skb_is_gso(skb))
 		xrdma_receive_super(t, skb, &link);
 	else
-		xrdma_receive(t, skb, &link, false);
+		xrdma_receive(t, skb, &link, XRDMA_RX_ALONE);
 	rcu_read_unlock();
 	local_bh_enable();
 }
@@ -151,7 +151,7 @@ static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	else if (is_super)
 		xrdma_receive_super(t, skb, &link);
 	else
-		xrdma_receive(t, skb, &link, false);
+		xrdma_receive(t, skb, &link, XRDMA_RX_ALONE);
 	return 0;
 }
 

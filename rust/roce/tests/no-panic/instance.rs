@@ -196,6 +196,11 @@ pub fn check(headers: &[u8], payload: &[u8]) -> Result<Checked, Refused> {
 }
 
 #[inline(never)]
+pub fn check_unmoved(payload: &[u8]) -> Result<Checked, Refused> {
+    Checked::check_unmoved(payload, 0xffff)
+}
+
+#[inline(never)]
 pub fn content<'a>(checked: &Checked, payload: &'a [u8]) -> Content<'a> {
     checked.content(payload)
 }

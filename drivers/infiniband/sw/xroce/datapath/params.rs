@@ -14,8 +14,8 @@ static SUPER_PACKETS: Atomic<u32> = Atomic::new(1);
 /// posted to at any rate.
 static POLL_RINGS: Atomic<u32> = Atomic::new(1);
 
-/// With `poll_rings=2`, which is for tests on a debug kernel, the times of a poller are multiplied by
-/// this.
+/// With `poll_rings=2`, which is for tests on a debug kernel, the times of a poller are multiplied
+/// by this.
 const SLOW: u64 = 16;
 
 /// Sets the parameters; before the first device is made.

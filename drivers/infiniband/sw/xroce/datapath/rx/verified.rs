@@ -25,7 +25,8 @@ use roce::wire::{
 use super::PKEY;
 use crate::tx::KernelCrc;
 
-/// A packet whose invariant CRC, transport headers, lengths and P_Key were found right.
+/// A packet whose invariant CRC, transport headers, lengths and P_Key were found right. No CRC is
+/// computed of a member of a super-packet, which no wire can have changed.
 ///
 /// A packet is checked when it arrives, and never again: what the check found is kept with it. The
 /// check does not say that the packet fits its queue pair, nor that the numbers and keys in it are
@@ -40,7 +41,11 @@ impl Verified {
     /// The packet, and what is wrong with it.
     #[inline]
     pub(super) fn check(skb: RxSkb) -> Result<Self, (RxSkb, Refused)> {
-        match Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY) {
+        let checked = match skb.is_member() {
+            false => Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY),
+            true => Checked::check_unmoved(skb.payload(), PKEY),
+        };
+        match checked {
             Ok(checked) => Ok(Verified(skb.note(checked))),
             Err(refused) => Err((skb, refused)),
         }
