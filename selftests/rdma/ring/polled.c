@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * A send ring that the kernel polls, since a process posts many small messages one by one.
- * Nothing that is posted may wait for a doorbell that nobody rings, and what ends the queue
- * pair, or changes it, ends the polling.
+ * A send ring that the kernel polls, or that a timer looks at, since a process posts many small
+ * messages one by one. Nothing that is posted may wait for a doorbell that nobody rings, and what
+ * ends the queue pair, or changes it, ends the polling. $COUNTER counts what is waited for first.
  *
  *   polled                                         lists the cases
  *   polled CASE DEVICE GID-INDEX [DEVICE GID-INDEX]
@@ -67,10 +67,12 @@ static void stream(struct pair *self, int count)
 static unsigned long polls(struct pair *self)
 {
 	fresh_counters(self->on.name[0]);
-	return counter(self->on.name[0], "send_ring_polls");
+	const char *name = getenv("COUNTER");
+
+	return counter(self->on.name[0], name ? name : "send_ring_polls");
 }
 
-/* Posts until the ring is polled, which takes a CPU that is idle. */
+/* Posts until the ring is polled, which takes a CPU that is idle; or timed, if none is. */
 static void heat(struct pair *self)
 {
 	unsigned long before = polls(self);

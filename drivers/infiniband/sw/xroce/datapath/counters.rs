@@ -29,6 +29,8 @@ counters! {
     SentSupers = c"sent_super_pkts",
     /// Times that a polled send ring had new requests.
     RingPolls = c"send_ring_polls",
+    /// Times that a timer was to look at a send ring next.
+    RingTicks = c"send_ring_ticks",
     /// Packets that were handed to a queue pair.
     ReceivedPackets = c"rcvd_pkts",
     /// Bytes of UDP payload in them.

@@ -17,6 +17,7 @@
 //! * No more than half of the CPUs poll at a time, whosever the rings are.
 //! * A turn ends when nothing was posted for [`PATIENCE`], when less is posted than one request in
 //!   [`WORTH`], with bulk data, and after [`TURN`] in any case.
+//! * A hot ring for which no CPU is free is looked at by a timer ([`super::timed`]).
 //! * Whoever runs the send direction while it is polled leaves the ring with the flag "awake" set.
 //!   The poller takes itself out first, and then makes a run, or has the present owner make one,
 //!   which clears the flag and looks at the ring once more.
@@ -24,6 +25,10 @@
 use super::engine::{
     Runner,
     ALL_TOLD, //
+};
+use super::timed::{
+    Look,
+    Ticks, //
 };
 use crate::params;
 use crate::prelude::*;
@@ -66,12 +71,17 @@ const WORTH: u64 = 200_000;
 /// off; an expedited one wants the CPU and so ends it at once.
 const TURN: u64 = 20_000_000;
 
+/// The half of [`Hot::missing`] that says how many are missing.
+const MISSING: u32 = 0xffff;
+
 /// Nobody polls.
 const COLD: u32 = 0;
 /// A thread was asked for.
 const ASKED: u32 = 1;
 /// A thread polls.
 const POLLED: u32 = 2;
+/// A timer looks at the ring. Only the owner of the send direction ends this.
+const TIMED: u32 = 3;
 
 /// CPUs that poll.
 static POLLERS: Atomic<u32> = Atomic::new(0);
@@ -102,12 +112,13 @@ impl Drop for Poller {
 
 /// Whether a send ring is hot.
 pub(crate) struct Hot {
-    /// [`COLD`], [`ASKED`] or [`POLLED`].
+    /// [`COLD`], [`ASKED`], [`POLLED`] or [`TIMED`].
     state: Atomic<u32>,
-    /// Doorbells that are still to come before a thread is asked for. A hint: threads that ring
-    /// at the same time may count one twice.
+    /// Doorbells that are still to come before a thread is asked for; in the upper half, all that
+    /// came in the streak so far. A hint: threads that ring at the same time may count one twice.
     missing: Atomic<u32>,
-    /// When the last [`STREAK`] of these began, in units of 1024 ns that come round after an hour.
+    /// When the last [`STREAK`] of these began, in units of 1024 ns that come round after an hour;
+    /// how long eight doorbells took, once a thread was asked for.
     since: Atomic<u32>,
 }
 
@@ -141,28 +152,40 @@ impl Hot {
         }
     }
 
+    /// The queue pair is reset, by the owner of the send direction: the ring is timed no longer.
+    pub(super) fn stop_timed(&self) {
+        let _ = self.state.cmpxchg(TIMED, COLD, Relaxed);
+    }
+
     /// They were large messages lately.
     fn is_bulk(&self) -> bool {
-        self.missing.load(Relaxed) > LATER
+        self.missing.load(Relaxed) & MISSING > LATER
     }
 
     /// A doorbell rang; `busy`: requests were under way, or the process was not told of the end of
     /// the last one. True when the caller is to have the thread run.
     fn rung(&self, busy: bool) -> bool {
-        let missing = self.missing.load(Relaxed);
+        if self.state.load(Relaxed) != COLD {
+            return false;
+        }
+        let word = self.missing.load(Relaxed);
+        let missing = word & MISSING;
+        let mut count = (word >> 16).wrapping_add(1).min(MISSING);
         if !busy {
             // Whoever has to wait longer does not come back sooner by a pause.
             if missing < STREAK {
                 let more = missing.wrapping_add(IDLE).min(STREAK);
-                self.missing.store(more, Relaxed);
+                self.missing.store(more | count << 16, Relaxed);
             }
             return false;
         }
         if missing == STREAK {
             self.since.store(stamp(), Relaxed);
+            count = 1;
         }
         if missing > 1 {
-            self.missing.store(missing.wrapping_sub(1), Relaxed);
+            let fewer = missing.wrapping_sub(1);
+            self.missing.store(fewer | count << 16, Relaxed);
             return false;
         }
         let span = stamp().wrapping_sub(self.since.load(Relaxed));
@@ -170,7 +193,12 @@ impl Hot {
             self.missing.store(STREAK, Relaxed);
             return false;
         }
-        self.state.load(Relaxed) == COLD && self.state.cmpxchg(COLD, ASKED, Full).is_ok()
+        let is_first = self.state.cmpxchg(COLD, ASKED, Full).is_ok();
+        if is_first {
+            let eight = span.saturating_mul(8).checked_div(count).unwrap_or(span);
+            self.since.store(eight, Relaxed);
+        }
+        is_first
     }
 }
 
@@ -183,8 +211,8 @@ impl WireQp {
         }
     }
 
-    /// Polls the ring if that was asked for and the CPU has nothing else to do. In the thread of
-    /// the send work, after a run; it is one at a time.
+    /// Polls the ring if that was asked for and the CPU has nothing else to do, or has a timer look
+    /// at it. In the thread of the send work, after a run; it is one at a time.
     pub(super) fn poll_ring(&self) {
         if self.hot.state.load(Relaxed) != ASKED {
             return;
@@ -192,6 +220,12 @@ impl WireQp {
         // Until nobody relies on this thread any more.
         let _not_preempted = NoPreempt::new();
         let poller = Poller::new().filter(|_| self.may_poll());
+        if poller.is_none() && self.may_look() {
+            // The next run that empties the ring begins with it.
+            self.hot.state.store(TIMED, Relaxed);
+            self.kick_send();
+            return;
+        }
         if poller.is_none() {
             self.hot.missing.store(LATER, Relaxed);
             self.hot.state.store(COLD, Relaxed);
@@ -211,7 +245,42 @@ impl WireQp {
 
     /// Nobody else wants this CPU, and there is something to poll for. Preemption is off.
     fn may_poll(&self) -> bool {
-        work::is_cpu_free() && self.state() == QpState::Rts && !self.sleeps() && !self.hot.is_bulk()
+        work::is_cpu_free() && self.may_look()
+    }
+
+    /// There is something to poll for, or to look at without a doorbell.
+    fn may_look(&self) -> bool {
+        self.state() == QpState::Rts && !self.sleeps() && !self.hot.is_bulk()
+    }
+
+    /// A run has fetched all that was posted. If the ring is timed: in how many nanoseconds the
+    /// timer is to make the next run; no doorbell is needed until then. The owner of the send
+    /// direction, whose `ticks` these are.
+    pub(super) fn next_look(&self, ticks: &mut Ticks) -> Option<u64> {
+        if self.hot.state.load(Relaxed) != TIMED {
+            return None;
+        }
+        let length = self.hot.since.load(Relaxed);
+        let look = match self.producer().filter(|_| self.may_look()) {
+            Some(producer) => ticks.look(stamp(), producer, length),
+            None => Look::Vain,
+        };
+        let missing = match look {
+            Look::Tick(units) => {
+                self.device.count(Counter::RingTicks, 1);
+                return Some(u64::from(units) << 10);
+            }
+            Look::Wait(units) => return Some(u64::from(units) << 10),
+            Look::Rung => return None,
+            Look::Vain => LATER,
+            Look::Over => STREAK,
+        };
+        ticks.stop();
+        if !self.hot.is_bulk() {
+            self.hot.missing.store(missing, Relaxed);
+        }
+        self.hot.state.store(COLD, Relaxed);
+        None
     }
 
     /// Polls as long as it pays; after how many doorbells again. Preemption is off.

@@ -178,6 +178,7 @@ impl SendSide {
         local::abandon_wait(self, qp);
         self.requester.reset();
         self.path = Path::default();
+        qp.hot.stop_timed();
         self.io.forget();
         qp.copies.store(0, Relaxed);
         qp.last_run.store(UNDER_WAY, Relaxed);
@@ -560,6 +561,11 @@ pub(crate) fn idle(
     }
     if qp.hot.is_polled() {
         io.blocked();
+        return true;
+    }
+    if let Some(ns) = qp.next_look(&mut io.ticks) {
+        io.blocked();
+        qp.timer.start_in(ns);
         return true;
     }
     io.asleep()

@@ -13,6 +13,7 @@ use super::super::ring::{
     CorruptRing,
     RingReader, //
 };
+use super::super::timed::Ticks;
 use crate::prelude::*;
 use crate::tm::rendezvous;
 use crate::{
@@ -103,6 +104,8 @@ pub(crate) struct SendIo {
     /// The request that ended last did so without a completion: whoever posted it goes on without
     /// being told.
     pub(super) is_untold: bool,
+    /// When a timer looks at the ring.
+    pub(super) ticks: Ticks,
     /// When the peer is told that its answers met congestion.
     pub(super) notifier: Notifier,
     /// What was counted already.
@@ -156,6 +159,7 @@ impl SendIo {
             executed: 0,
             psn: 0,
             is_untold: false,
+            ticks: Ticks::new(),
             notifier: Notifier::default(),
             seen: RequesterStats::default(),
             local: local::Sender::new()?,
@@ -337,6 +341,7 @@ impl SendIo {
 
     /// Forgets all that was posted.
     pub(super) fn forget(&mut self) {
+        self.ticks.stop();
         if let Some(device) = &self.device {
             device.forget();
         }
