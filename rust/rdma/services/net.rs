@@ -23,6 +23,7 @@ mod tx;
 pub use {
     addr::GidAddr,
     arrival::{
+        arrivals_wait,
         other_cpu,
         Arrival,
         Arrivals,

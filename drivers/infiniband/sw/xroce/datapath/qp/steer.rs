@@ -19,13 +19,15 @@
 //! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
 //!   acknowledgements come to the home then, and one CPU does the work of both ends, while the
 //!   process polls on the other. Hence a home that has sent bulk data, and that an acknowledgement
-//!   comes to, moves to the CPU of the completion queue's vector, or to the next one if nobody has
-//!   chosen the affinity of the vector.
+//!   comes to while super-packets wait for their CPU, moves to the CPU of the completion queue's
+//!   vector, or to the next one if nobody has chosen the affinity of the vector. Where nothing
+//!   waits for a CPU, data are received where they are sent, and would follow.
 //!
 //! All of this only decides where something is done. A direction may run anywhere at any time.
 
 use crate::prelude::*;
 use rdma::net::{
+    arrivals_wait,
     other_cpu,
     Arrival,
     Arrivals,
@@ -123,11 +125,12 @@ impl Home {
     }
 
     /// Where the direction goes on after an acknowledgement that has come to this CPU; `None`:
-    /// here. If the home is here, and has sent bulk data since it is, it moves to the CPU that
-    /// `next` names. So a window that is small does not drive it from one CPU to the next. Softirq.
+    /// here. If the home is here, has sent bulk data since it is, and super-packets are received on
+    /// CPUs of their own, it moves to the CPU that `next` names. So a window that is small, or a
+    /// wire without super-packets, does not drive it from one CPU to the next. Softirq.
     fn after_ack(&self, next: impl FnOnce() -> Option<u32>) -> Option<u32> {
         let now = self.cpu.load(Relaxed);
-        if now != work::this_cpu().wrapping_add(1) | SENT {
+        if now != work::this_cpu().wrapping_add(1) | SENT || !arrivals_wait() {
             return self.elsewhere();
         }
         let cpu = next()?;
