@@ -51,6 +51,10 @@ use roce::status::{
     Fault,
     WcStatus, //
 };
+use roce::ticks::{
+    Look,
+    Ticks, //
+};
 use roce::tm::{
     AddError,
     Entry,
@@ -423,6 +427,11 @@ pub fn tm_match(m: &mut Tags, head: &[u8]) -> (Message, Option<u32>, bool) {
         m.count_unexpected();
     }
     (message, taken, m.is_in_step() || m.has_waiting())
+}
+
+#[inline(never)]
+pub fn look(ticks: &mut Ticks, now: u32, producer: u32, eight: u32, slowness: u32) -> Look {
+    ticks.look(now, producer, eight, slowness)
 }
 
 #[inline(never)]

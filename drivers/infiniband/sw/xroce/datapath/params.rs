@@ -16,7 +16,7 @@ static POLL_RINGS: Atomic<u32> = Atomic::new(1);
 
 /// With `poll_rings=2`, which is for tests on a debug kernel, the times of a poller are multiplied
 /// by this.
-const SLOW: u64 = 16;
+const SLOW: u32 = 16;
 
 /// Sets the parameters; before the first device is made.
 pub fn set(local_copy: bool, super_packets: bool, poll_rings: u32) {
@@ -51,7 +51,7 @@ pub(crate) fn poll_any_rate() -> bool {
 
 /// What the times of a poller are multiplied by. Any context.
 #[inline]
-pub(crate) fn poll_times() -> u64 {
+pub(crate) fn poll_times() -> u32 {
     match poll_any_rate() {
         false => 1,
         true => SLOW,

@@ -18,7 +18,6 @@ pub mod ring;
 pub mod send;
 pub mod state;
 mod steer;
-mod timed;
 
 use self::connection::Connection;
 use self::hot::Hot;

@@ -17,7 +17,7 @@
 //! * No more than half of the CPUs poll at a time, whosever the rings are.
 //! * A turn ends when nothing was posted for [`PATIENCE`], when less is posted than one request in
 //!   [`WORTH`], with bulk data, and after [`TURN`] in any case.
-//! * A hot ring for which no CPU is free is looked at by a timer ([`super::timed`]).
+//! * A hot ring for which no CPU is free is looked at by a timer ([`roce::ticks`]).
 //! * Whoever runs the send direction while it is polled leaves the ring with the flag "awake" set.
 //!   The poller takes itself out first, and then makes a run, or has the present owner make one,
 //!   which clears the flag and looks at the ring once more.
@@ -26,13 +26,13 @@ use super::engine::{
     Runner,
     ALL_TOLD, //
 };
-use super::timed::{
-    Look,
-    Ticks, //
-};
 use crate::params;
 use crate::prelude::*;
 use rdma::work;
+use roce::ticks::{
+    Look,
+    Ticks, //
+};
 
 /// So many more doorbells that find requests under way than [`IDLE`] times those that do not make a
 /// ring hot.
@@ -260,9 +260,9 @@ impl WireQp {
         if self.hot.state.load(Relaxed) != TIMED {
             return None;
         }
-        let length = self.hot.since.load(Relaxed);
+        let eight = self.hot.since.load(Relaxed);
         let look = match self.producer().filter(|_| self.may_look()) {
-            Some(producer) => ticks.look(stamp(), producer, length),
+            Some(producer) => ticks.look(stamp(), producer, eight, params::poll_times()),
             None => Look::Vain,
         };
         let missing = match look {
@@ -285,7 +285,7 @@ impl WireQp {
 
     /// Polls as long as it pays; after how many doorbells again. Preemption is off.
     fn poll_until_cold(&self) -> u32 {
-        let times = params::poll_times().max(1);
+        let times = u64::from(params::poll_times().max(1));
         let begin = now_ns();
         let mut last = begin;
         // What the requests so far are worth.

@@ -13,7 +13,6 @@ use super::super::ring::{
     CorruptRing,
     RingReader, //
 };
-use super::super::timed::Ticks;
 use crate::prelude::*;
 use crate::tm::rendezvous;
 use crate::{
@@ -26,6 +25,7 @@ use roce::requester::{
     RequesterStats,
     Wqe, //
 };
+use roce::ticks::Ticks;
 
 /// Where send work requests come from.
 pub(crate) enum SendQueue {
