@@ -23,7 +23,6 @@ mod tx;
 pub use {
     addr::GidAddr,
     arrival::{
-        arrivals_wait,
         other_cpu,
         Arrival,
         Arrivals,

@@ -29,6 +29,7 @@
  * @running: that has begun to run.
  * @again: it is to run once more.
  * @stopped: nothing is started any more.
+ * @next_cpu: where @yield queues @work; several CPUs may write it, and the last one decides.
  * @call: calls @fn.
  * @fn: the function.
  * @cookie: its argument.
@@ -46,6 +47,7 @@ struct xrdma_work {
 	bool running;
 	bool again;
 	bool stopped;
+	u32 next_cpu;
 	xrdma_call_fn call;
 	void *fn;
 	u64 cookie;
@@ -89,11 +91,28 @@ static void xrdma_work_bh(struct work_struct *work)
 	w->call(w->fn, w->cookie);
 }
 
+/*
+ * Runs it on CPU @cpu if that is there. A CPU goes when no other has
+ * preemption off, and leaves its work to one that stays. Any context.
+ */
+bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu)
+{
+	bool queued;
+
+	preempt_disable();
+	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
+		cpu = smp_processor_id();
+	queued = queue_work_on(cpu, w->bh_queue, &w->work);
+	preempt_enable();
+	return queued;
+}
+
 static void xrdma_work_yielded(struct tasklet_struct *t)
 {
 	struct xrdma_work *w = container_of(t, struct xrdma_work, yield);
 
-	queue_work(w->bh_queue, &w->work);
+	/* The item does not run, unless somebody else has queued it: it may change CPUs. */
+	xrdma_work_schedule_on(w, READ_ONCE(w->next_cpu));
 }
 
 /* A run of @w, which is counted already. Under the lock of its process. */
@@ -211,16 +230,17 @@ bool xrdma_work_schedule(struct xrdma_work *w)
 }
 
 /*
- * As above, when other softirqs of this CPU have had their turn. A work item that queues
- * itself is called again at once, up to ten times: what it has sent over a virtual link
- * would wait all the time. Tasklets run behind the work items of a softirq, and those that
- * they queue in the next round. Softirq.
+ * As xrdma_work_schedule_on(), when other softirqs of this CPU have had their turn. A work
+ * item that queues itself is called again at once, up to ten times, and on the same CPU:
+ * what it has sent over a virtual link would wait all the time. Tasklets run behind the work
+ * items of a softirq, and those that they queue in the next round. Softirq.
  */
-void xrdma_work_yield(struct xrdma_work *w)
+void xrdma_work_yield(struct xrdma_work *w, u32 cpu)
 {
 	struct xrdma_process *p = w->process;
 	unsigned long flags;
 
+	WRITE_ONCE(w->next_cpu, cpu);
 	spin_lock_irqsave(&p->lock, flags);
 	if (!w->stopped)
 		tasklet_schedule(&w->yield);
@@ -228,23 +248,7 @@ void xrdma_work_yield(struct xrdma_work *w)
 }
 
 /*
- * As xrdma_work_schedule(), on CPU @cpu if that is there. A CPU goes when no other has
- * preemption off, and leaves its work to one that stays. Any context.
- */
-bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu)
-{
-	bool queued;
-
-	preempt_disable();
-	if (cpu >= nr_cpu_ids || !cpu_online(cpu))
-		cpu = smp_processor_id();
-	queued = queue_work_on(cpu, w->bh_queue, &w->work);
-	preempt_enable();
-	return queued;
-}
-
-/*
- * As above, in a thread; it may run in both contexts at once. Few runs of one
+ * As xrdma_work_schedule(), in a thread; it may run in both contexts at once. Few runs of one
  * process have a thread at a time: the others wait, so that no other process
  * has to. Any context.
  */

@@ -31,7 +31,7 @@ struct xrdma_work *xrdma_work_alloc(struct workqueue_struct *bh,
 				    struct xrdma_process *p, xrdma_call_fn call,
 				    void *fn, __u64 cookie);
 bool xrdma_work_schedule(struct xrdma_work *w);
-void xrdma_work_yield(struct xrdma_work *w);
+void xrdma_work_yield(struct xrdma_work *w, __u32 cpu);
 bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu);
 bool xrdma_work_schedule_thread(struct xrdma_work *w);
 bool xrdma_work_is_awaited(const struct xrdma_work *w);

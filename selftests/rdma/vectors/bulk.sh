@@ -16,7 +16,7 @@ export TRACE=$tracefs/instances/selftest
 [ -d "$TRACE" ] || mkdir "$TRACE" || skip_all "no instance of tracefs"
 trace=$TRACE
 
-# flow CPU OP SIZE: for 300 ms, from x1 to x2, by a process on that CPU.
+# flow CPUS OP SIZE: for 300 ms, from x1 to x2, by a process on these CPUs.
 flow() { timeout 60 taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
 wander() { timeout 60 "$SELFTEST_BIN/selftest-wander" "$1" "${ends[@]}" >/dev/null; }
 # works COMMAND...: how often the module's work ran in softirq on each CPU during that command,
@@ -52,8 +52,21 @@ to_vector() {
 }
 # That of x2 is on CPU 0 because it was made so.
 by_default() { until_true 10 elsewhere 1 20 1000000 flow 0 write 262144; }
-# The same, but somebody chose it: nothing goes elsewhere.
-stays() { move x2-comp0 0 && elsewhere 1 0 5 flow 0 write 262144; }
+# The same, but somebody chose it: nothing goes elsewhere, unless a timer or a thread has sent the
+# first of it from the other CPU.
+stays() { move x2-comp0 0 && until_true 5 elsewhere 1 0 5 flow 0 write 262144; }
+# However the scheduler moves the process, one CPU does not do all the work of both ends, at least
+# not for long.
+apart() {
+	local n least good=0
+	for _ in 1 2 3 4 5; do
+		read -ra n <<<"$(works flow 0,1 send 65536)"
+		echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
+		least=$(((n[0] + n[1]) / 10 + 1))
+		[ "${n[0]}" -lt $least ] || [ "${n[1]}" -lt $least ] || good=$((good + 1))
+	done
+	[ $good -ge 4 ]
+}
 # Of a ring that is not polled, by which CPU ever.
 small() { move x2-comp0 1 && elsewhere 1 0 5 flow 0 write 64; }
 # From there on, nothing has to be done on the CPU on which READ data were sent.
@@ -92,6 +105,7 @@ hosts_with() {
 hosts_up 1500
 ends=(x1 "$(gid_index x1 10.7.0.1)" x2 "$(gid_index x2 10.7.0.2)")
 check "nobody has chosen a CPU: the next one" by_default
+check "nor where the process runs: the two ends stay apart" apart
 check "somebody has chosen that to which packets come" stays
 for op in write send read; do
 	for cpu in 0 1; do

@@ -66,15 +66,6 @@ void xrdma_arrival_drop(struct sk_buff *skb)
 }
 
 /*
- * Whether a packet waits for another CPU, or has waited and is being received. The atomic
- * functions are inline.
- */
-bool xrdma_arrivals_wait(void)
-{
-	return atomic_read(&xrdma_arrivals) != 0;
-}
-
-/*
  * The CPU that takes up what comes to this one in bulk for a completion vector of CPU
  * @home; -1: this one. If nobody has chosen the affinity of the vector (@is_default), or
  * there is no vector, it is the next CPU, so that the work spreads as the senders do. CPUs

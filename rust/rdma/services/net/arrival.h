@@ -31,7 +31,6 @@ struct xrdma_peek {
 extern atomic_t xrdma_arrivals;
 
 void xrdma_arrivals_add(int count);
-bool xrdma_arrivals_wait(void);
 bool xrdma_peek(const struct sk_buff *skb, struct xrdma_peek *peek);
 void xrdma_arrival_receive(struct xrdma_tunnel *t, struct sk_buff *skb);
 void xrdma_arrival_drop(struct sk_buff *skb);

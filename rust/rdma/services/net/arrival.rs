@@ -129,13 +129,6 @@ impl Drop for Arrival {
     }
 }
 
-/// Whether any [`Arrival`] waits for its CPU, or has waited and is being received. A hint. Any
-/// context.
-pub fn arrivals_wait() -> bool {
-    // SAFETY: Reads a counter.
-    unsafe { bindings::xrdma_arrivals_wait() }
-}
-
 /// The CPU that takes up what comes to this one in bulk and belongs to none; `None`: this one. Any
 /// context; the answer is good for the CPU that asks.
 pub fn other_cpu() -> Option<u32> {

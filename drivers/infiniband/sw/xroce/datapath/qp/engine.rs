@@ -305,7 +305,7 @@ impl WireQp {
 
     /// Hands a response packet to the requester. Softirq.
     pub(crate) fn response(&self, packet: Verified) {
-        let home = self.home_after_response();
+        let home = self.send_home.elsewhere();
         let Some(packet) = self.leave_at_home(home, &self.responses, &self.send_work, packet)
         else {
             return;
@@ -382,7 +382,7 @@ impl WireQp {
             if runner == Runner::Thread || !qp.is_paced() {
                 qp.send_work.schedule_process();
             } else {
-                qp.send_work.give_way();
+                qp.send_work.give_way(work::this_cpu());
             }
         } else if runner == Runner::Thread {
             qp.poll_ring();
@@ -396,7 +396,7 @@ impl WireQp {
         };
         let runner = Runner::of_callback();
         if runner == Runner::Direct && qp.take_arrivals() {
-            qp.recv_work.give_way();
+            qp.receive_goes_on();
         }
         qp.receive_later(runner);
     }
@@ -415,7 +415,7 @@ impl WireQp {
             if runner == Runner::Thread || self.state().is_error() {
                 self.recv_work.schedule_process();
             } else {
-                self.recv_work.give_way();
+                self.receive_goes_on();
             }
         }
     }

@@ -17,17 +17,15 @@
 //!   of the direction, and the work item is run at home. So the two CPUs share the work, and the
 //!   packets of one queue pair do not overtake each other.
 //! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
-//!   acknowledgements come to the home then, and one CPU does the work of both ends, while the
-//!   process polls on the other. Hence a home that has sent bulk data, and that an acknowledgement
-//!   comes to while super-packets wait for their CPU, moves to the CPU of the completion queue's
-//!   vector, or to the next one if nobody has chosen the affinity of the vector. Where nothing
-//!   waits for a CPU, data are received where they are sent, and would follow.
+//!   next super-packets come to that CPU then, and one CPU would do the work of both ends while the
+//!   process polls on the other. Hence each super-packet says anew where those that wait are
+//!   received. The receive direction can move at any time, because its packets are in a queue;
+//!   packets that the send direction sends from two CPUs may overtake each other.
 //!
 //! All of this only decides where something is done. A direction may run anywhere at any time.
 
 use crate::prelude::*;
 use rdma::net::{
-    arrivals_wait,
     other_cpu,
     Arrival,
     Arrivals,
@@ -55,7 +53,8 @@ const BURST: u32 = 32 << 10;
 pub(super) struct Queue {
     #[pin]
     packets: Arrivals,
-    /// Valid while there are packets.
+    /// Valid while there are packets. A hint: each bulk packet that comes may change it, and the
+    /// work item follows when it gives way.
     cpu: Atomic<u32>,
 }
 
@@ -73,12 +72,9 @@ impl Queue {
 ///
 /// The number is a hint, read and written by several CPUs without an order.
 pub(super) struct Home {
-    /// That CPU and 1, or 0; and [`SENT`].
+    /// That CPU and 1, or 0.
     cpu: Atomic<u32>,
 }
-
-/// Beside the CPU of a home: a run has sent bulk data from there.
-const SENT: u32 = 1 << 31;
 
 impl Home {
     /// None.
@@ -91,12 +87,8 @@ impl Home {
     /// A run has sent `bytes` bytes of payload here; says whether that is bulk.
     pub(super) fn note_sent(&self, bytes: u32) -> bool {
         let is_bulk = bytes >= BULK;
-        if is_bulk {
-            let here = work::this_cpu().wrapping_add(1);
-            let now = self.cpu.load(Relaxed);
-            if now == 0 || now == here {
-                self.cpu.store(here | SENT, Relaxed);
-            }
+        if is_bulk && self.cpu.load(Relaxed) == 0 {
+            self.cpu.store(work::this_cpu().wrapping_add(1), Relaxed);
         }
         is_bulk
     }
@@ -113,30 +105,15 @@ impl Home {
     pub(super) fn move_here(&self) {
         let here = work::this_cpu().wrapping_add(1);
         let now = self.cpu.load(Relaxed);
-        if now != 0 && now & !SENT != here {
+        if now != 0 && now != here {
             self.cpu.store(here, Relaxed);
         }
     }
 
     /// The CPU, if it is another than this one.
     pub(super) fn elsewhere(&self) -> Option<u32> {
-        let cpu = (self.cpu.load(Relaxed) & !SENT).checked_sub(1)?;
+        let cpu = self.cpu.load(Relaxed).checked_sub(1)?;
         (cpu != work::this_cpu()).then_some(cpu)
-    }
-
-    /// Where the direction goes on after an acknowledgement that has come to this CPU; `None`:
-    /// here. If the home is here, has sent bulk data since it is, and super-packets are received on
-    /// CPUs of their own, it moves to the CPU that `next` names. So a window that is small, or a
-    /// wire without super-packets, does not drive it from one CPU to the next. Softirq.
-    fn after_ack(&self, next: impl FnOnce() -> Option<u32>) -> Option<u32> {
-        let now = self.cpu.load(Relaxed);
-        if now != work::this_cpu().wrapping_add(1) | SENT || !arrivals_wait() {
-            return self.elsewhere();
-        }
-        let cpu = next()?;
-        // Whoever has changed it meanwhile knows better.
-        let _ = self.cpu.cmpxchg(now, cpu.wrapping_add(1), Relaxed);
-        self.elsewhere()
     }
 
     /// Has `work` run soon, at home if there is one.
@@ -174,11 +151,13 @@ impl WireQp {
         if !connection.carries(&peek.src(), &peek.dst()) {
             return Err(packet);
         }
-        if !waits {
-            let Some(cpu) = self.bulk_cpu(is_response) else {
-                return Err(packet);
-            };
-            queue.cpu.store(cpu, Relaxed);
+        if is_bulk {
+            match self.bulk_cpu(is_response) {
+                Some(cpu) => queue.cpu.store(cpu, Relaxed),
+                // It belongs here, and so do those that wait, once they can be moved.
+                None if waits => queue.cpu.store(work::this_cpu(), Relaxed),
+                None => return Err(packet),
+            }
         }
         match queue.packets.push(packet) {
             Ok(()) => {
@@ -189,12 +168,6 @@ impl WireQp {
             Err(_) => self.device.count(Counter::Dropped, 1),
         }
         Ok(())
-    }
-
-    /// Where the send direction goes on after a response that has come to this CPU; `None`: here.
-    /// Softirq.
-    pub(super) fn home_after_response(&self) -> Option<u32> {
-        self.send_home.after_ack(|| self.bulk_cpu(true))
     }
 
     /// Where bulk data of a direction belong that come to this CPU; `None`: here.
@@ -211,6 +184,15 @@ impl WireQp {
             // An XRC target: only the packet says where it completes.
             None => other_cpu(),
         }
+    }
+
+    /// The receive work item has more to do, where the packets that wait belong. Softirq.
+    pub(super) fn receive_goes_on(&self) {
+        let cpu = match self.arrivals.packets.is_busy() {
+            true => self.arrivals.cpu.load(Relaxed),
+            false => work::this_cpu(),
+        };
+        self.recv_work.give_way(cpu);
     }
 
     /// Drops the packets that wait: the queue pair is reset. Process context.
