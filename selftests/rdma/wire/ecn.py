@@ -6,7 +6,9 @@ marked packets are answered with congestion notification packets, and these slow
 sender down. Traffic classes, service levels and source ports are those that were
 requested.
 
-How often a sender asks for acknowledgements shows how small its window is."""
+How often a sender asks for acknowledgements shows how small its window is. One packet of 64
+does, or one of eight where round trips take as long as on a busy machine: then packets are
+paced."""
 import os
 import struct
 import sys
@@ -107,7 +109,7 @@ def writes(kind, version):
     traffic.write(conn, length)
     before = tap.packets()
     expect_eq({p.ecn for p in before}, {ECT0}, 'ECN of an unmarked connection')
-    expect(asked(before, WRITES) < 0.1, f'asks {asked(before, WRITES)} without marks')
+    expect(asked(before, WRITES) < 0.2, f'asks {asked(before, WRITES)} without marks')
     expect_eq((rise('x1', MARKED), rise('x1', SENT), rise('x2', HANDLED)), (0, 0, 0), 'counters')
 
     mark(100)
@@ -318,6 +320,8 @@ def forged():
 
 
 def setup():
+    # Packets that a process sends from two CPUs may overtake each other, and are sent again.
+    os.sched_setaffinity(0, {0})
     net.hosts_up()
     # Nobody has to ask for addresses over a link that drops what it cannot mark.
     net.sh(

@@ -182,7 +182,11 @@ impl WireQp {
                 0 => DOORBELL_RUNS,
                 _ => DOORBELL_COPY_RUNS,
             };
-            if runs >= most || work::signal_pending() {
+            work::cond_resched();
+            // The scheduler may have moved the process. What it sent from the other CPU may still
+            // be there, and would be overtaken.
+            let has_moved = self.send_home.elsewhere().is_some();
+            if runs >= most || has_moved || work::signal_pending() {
                 if self.is_paced() {
                     self.schedule_send();
                 } else {
@@ -190,7 +194,6 @@ impl WireQp {
                 }
                 return;
             }
-            work::cond_resched();
         }
     }
 
