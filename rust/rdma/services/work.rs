@@ -285,10 +285,10 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule(self.ptr.as_ptr()) }
     }
 
-    /// As [`schedule_on`](Self::schedule_on), but other softirqs of this CPU have their turn before:
-    /// packets that were sent over a virtual link are received, for example. The function may call
-    /// this to start on another CPU next time. Of several calls before it starts, the last one
-    /// decides. Softirq.
+    /// As [`schedule_on`](Self::schedule_on), but other softirqs of this CPU have their turn
+    /// before: packets that were sent over a virtual link are received, for example. The function
+    /// may call this to start on another CPU next time. Of several calls before it starts, the last
+    /// one decides. Softirq.
     #[inline]
     pub fn give_way(&self, cpu: u32) {
         // SAFETY: By the type invariant.

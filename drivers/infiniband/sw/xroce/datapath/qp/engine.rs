@@ -155,7 +155,7 @@ impl WireQp {
     /// Whether acknowledgements of the peer hold the send side back in the long run. A process can
     /// keep a side that nothing holds back busy for ever. Such a side must not stay in softirq,
     /// which comes before all other work of the CPU.
-    fn is_paced(&self) -> bool {
+    fn awaits_acks(&self) -> bool {
         self.kind.is_reliable()
             && self.copies.load(Relaxed) == 0
             && self.last_run.load(Relaxed) == UNDER_WAY
@@ -164,7 +164,7 @@ impl WireQp {
 
     /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when
     /// a signal is pending, and leaves what remains to the work item, in a kernel thread if nothing
-    /// holds the send side back ([`WireQp::is_paced`]). The ring may be filled by
+    /// holds the send side back ([`WireQp::awaits_acks`]). The ring may be filled by
     /// another thread as fast as it is emptied here, and the removal of the device waits for its
     /// commands. In the error state it flushes both directions, since it is then what follows a
     /// posted receive as well. Process context.
@@ -187,7 +187,7 @@ impl WireQp {
             // be there, and would be overtaken.
             let has_moved = self.send_home.elsewhere().is_some();
             if runs >= most || has_moved || work::signal_pending() {
-                if self.is_paced() {
+                if self.awaits_acks() {
                     self.schedule_send();
                 } else {
                     self.send_work.schedule_process();
@@ -382,7 +382,7 @@ impl WireQp {
         };
         let runner = Runner::of_callback();
         if qp.run_send(&mut None, runner) {
-            if runner == Runner::Thread || !qp.is_paced() {
+            if runner == Runner::Thread || !qp.awaits_acks() {
                 qp.send_work.schedule_process();
             } else {
                 qp.send_work.give_way(work::this_cpu());
