@@ -19,11 +19,14 @@ trace=$TRACE
 # flow CPUS OP SIZE: for 300 ms, from x1 to x2, by a process on these CPUs.
 flow() { timeout 60 taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
 wander() { timeout 60 "$SELFTEST_BIN/selftest-wander" "$1" "${ends[@]}" >/dev/null; }
+# Whether tracing is on from the beginning, or wander turns it on.
+on=1
 # works COMMAND...: how often the module's work ran in softirq on each CPU during that command,
 # while tracing was on.
 works() {
 	local c rc=0
 	echo >$trace/trace
+	echo "$on" >$trace/tracing_on
 	echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 	"$@" || rc=1
 	echo 0 >$trace/events/workqueue/workqueue_execute_start/enable
@@ -34,9 +37,10 @@ works() {
 }
 # elsewhere CPU AT-LEAST AT-MOST COMMAND...: so often it ran on that CPU.
 elsewhere() {
-	local cpu=$1 least=$2 most=$3 n
+	local cpu=$1 least=$2 most=$3 n out
 	shift 3
-	read -ra n <<<"$(works "$@")"
+	out=$(works "$@") || return 1
+	read -ra n <<<"$out"
 	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}; on $cpu, from $least to $most were wanted"
 	[ "${n[$cpu]}" -ge "$least" ] && [ "${n[$cpu]}" -le "$most" ]
 }
@@ -52,15 +56,23 @@ to_vector() {
 }
 # That of x2 is on CPU 0 because it was made so.
 by_default() { until_true 10 elsewhere 1 20 1000000 flow 0 write 262144; }
-# The same, but somebody chose it: nothing goes elsewhere, unless a timer or a thread has sent the
-# first of it from the other CPU.
-stays() { move x2-comp0 0 && until_true 5 elsewhere 1 0 5 flow 0 write 262144; }
+# The same, but somebody chose it: nothing goes elsewhere. In a few flows a timer or a thread has
+# sent the first of it from the other CPU.
+stays() {
+	local good=0
+	move x2-comp0 0 || return 1
+	for _ in 1 2 3 4; do
+		! elsewhere 1 0 5 flow 0 write 262144 || good=$((good + 1))
+	done
+	[ $good -ge 3 ]
+}
 # However the scheduler moves the process, one CPU does not do all the work of both ends, at least
 # not for long.
 apart() {
-	local n least good=0
+	local n out least good=0
 	for _ in 1 2 3 4 5; do
-		read -ra n <<<"$(works flow 0,1 send 65536)"
+		out=$(works flow 0,1 send 65536) || return 1
+		read -ra n <<<"$out"
 		echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
 		least=$(((n[0] + n[1]) / 10 + 1))
 		[ "${n[0]}" -lt $least ] || [ "${n[1]}" -lt $least ] || good=$((good + 1))
@@ -71,7 +83,7 @@ apart() {
 small() { move x2-comp0 1 && elsewhere 1 0 5 flow 0 write 64; }
 # From there on, nothing has to be done on the CPU on which READ data were sent.
 after_reads() {
-	echo 0 >$trace/tracing_on
+	local on=0
 	elsewhere 0 0 40 wander after-reads
 }
 
