@@ -164,10 +164,10 @@ impl WireQp {
 
     /// A user's doorbell: makes a bounded number of runs of the send side in the caller, fewer when
     /// a signal is pending, and leaves what remains to the work item, in a kernel thread if nothing
-    /// holds the send side back ([`WireQp::awaits_acks`]). The ring may be filled by
-    /// another thread as fast as it is emptied here, and the removal of the device waits for its
-    /// commands. In the error state it flushes both directions, since it is then what follows a
-    /// posted receive as well. Process context.
+    /// holds the send side back ([`WireQp::awaits_acks`]). The ring may be filled by another thread
+    /// as fast as it is emptied here, and the removal of the device waits for its commands. In the
+    /// error state it flushes both directions, since it is then what follows a posted receive as
+    /// well. Process context.
     pub fn doorbell(&self) {
         if self.state().is_error() {
             self.kick_receive();
@@ -182,11 +182,14 @@ impl WireQp {
                 0 => DOORBELL_RUNS,
                 _ => DOORBELL_COPY_RUNS,
             };
-            work::cond_resched();
-            // The scheduler may have moved the process. What it sent from the other CPU may still
-            // be there, and would be overtaken.
-            let has_moved = self.send_home.elsewhere().is_some();
-            if runs >= most || has_moved || work::signal_pending() {
+            let mut is_enough = runs >= most || work::signal_pending();
+            if !is_enough {
+                work::cond_resched();
+                // The scheduler may have moved the process. What it sent from the other CPU may
+                // still be there, and would be overtaken.
+                is_enough = self.awaits_acks() && self.send_home.elsewhere().is_some();
+            }
+            if is_enough {
                 if self.awaits_acks() {
                     self.schedule_send();
                 } else {
@@ -385,7 +388,7 @@ impl WireQp {
             if runner == Runner::Thread || !qp.awaits_acks() {
                 qp.send_work.schedule_process();
             } else {
-                qp.send_work.give_way(work::this_cpu());
+                qp.send_home.go_on(&qp.send_work);
             }
         } else if runner == Runner::Thread {
             qp.poll_ring();

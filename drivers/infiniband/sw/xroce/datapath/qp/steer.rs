@@ -18,9 +18,10 @@
 //!   packets of one queue pair do not overtake each other.
 //! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
 //!   next super-packets come to that CPU then, and one CPU would do the work of both ends while the
-//!   process polls on the other. Hence each super-packet says anew where those that wait are
-//!   received. The receive direction can move at any time, because its packets are in a queue;
-//!   packets that the send direction sends from two CPUs may overtake each other.
+//!   process polls on the other. Hence a super-packet that comes to the CPU on which others wait
+//!   says anew where they are received. The receive direction can move, because its packets are in
+//!   a queue, unless it sends bulk READ data: packets that a direction sends from two CPUs may
+//!   overtake each other.
 //!
 //! All of this only decides where something is done. A direction may run anywhere at any time.
 
@@ -53,8 +54,8 @@ const BURST: u32 = 32 << 10;
 pub(super) struct Queue {
     #[pin]
     packets: Arrivals,
-    /// Valid while there are packets. A hint: each bulk packet that comes may change it, and the
-    /// work item follows when it gives way.
+    /// Valid while there are packets. A hint: bulk packets that come may change it, and the work
+    /// item follows when it gives way.
     cpu: Atomic<u32>,
 }
 
@@ -95,7 +96,7 @@ impl Home {
 
     /// Nothing is sent from there any more.
     pub(super) fn leave(&self) {
-        if self.cpu.load(Relaxed) != 0 {
+        if self.is_set() {
             self.cpu.store(0, Relaxed);
         }
     }
@@ -108,6 +109,16 @@ impl Home {
         if now != 0 && now != here {
             self.cpu.store(here, Relaxed);
         }
+    }
+
+    /// Whether the direction sends bulk data.
+    fn is_set(&self) -> bool {
+        self.cpu.load(Relaxed) != 0
+    }
+
+    /// The work item of the direction has more to do, at home if there is one. Softirq.
+    pub(super) fn go_on(&self, work: &Work) {
+        work.give_way(self.elsewhere().unwrap_or(work::this_cpu()));
     }
 
     /// The CPU, if it is another than this one.
@@ -151,11 +162,11 @@ impl WireQp {
         if !connection.carries(&peek.src(), &peek.dst()) {
             return Err(packet);
         }
-        if is_bulk {
+        // While packets wait, they are taken up elsewhere only if the sender is where they wait.
+        if !waits || (is_bulk && queue.cpu.load(Relaxed) == work::this_cpu()) {
             match self.bulk_cpu(is_response) {
                 Some(cpu) => queue.cpu.store(cpu, Relaxed),
-                // It belongs here, and so do those that wait, once they can be moved.
-                None if waits => queue.cpu.store(work::this_cpu(), Relaxed),
+                None if waits => (),
                 None => return Err(packet),
             }
         }
@@ -186,9 +197,11 @@ impl WireQp {
         }
     }
 
-    /// The receive work item has more to do, where the packets that wait belong. Softirq.
+    /// The receive work item has more to do, where the packets that wait belong; here, if it also
+    /// sends READ data in bulk. Softirq.
     pub(super) fn receive_goes_on(&self) {
-        let cpu = match self.arrivals.packets.is_busy() {
+        let may_move = self.arrivals.packets.is_busy() && !self.recv_home.is_set();
+        let cpu = match may_move {
             true => self.arrivals.cpu.load(Relaxed),
             false => work::this_cpu(),
         };
