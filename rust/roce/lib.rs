@@ -17,8 +17,8 @@
 //!   ends share;
 //! - [`window`], [`congestion`], [`retry`], [`rnr`], [`rtt`]: the amount of data in flight,
 //!   congestion control, retries, and waiting times;
-//! - [`event`]: when a completion raises an event; [`ticks`]: when a send ring is looked at while no
-//!   doorbell rings for it.
+//! - [`event`]: when a completion raises an event; [`ticks`]: when a send ring is looked at while
+//!   no doorbell rings for it.
 //!
 //! The same files are built in two ways: under Kbuild (`--cfg kernel`), and as an ordinary cargo
 //! crate, which contains the tests, the simulator and the fuzz targets.
