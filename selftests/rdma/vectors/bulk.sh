@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=120
+# selftest: timeout=240
 # Bulk work is done on the CPU that the affinity of a completion vector names; small
 # messages are handled where they come.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
@@ -15,6 +15,12 @@ mountpoint -q $tracefs || mount -t tracefs tracefs $tracefs || skip_all "no trac
 export TRACE=$tracefs/instances/selftest
 [ -d "$TRACE" ] || mkdir "$TRACE" || skip_all "no instance of tracefs"
 trace=$TRACE
+# The event is enabled once, because that changes the code of the running kernel, and so does
+# recording the names of tasks: that of the scheduler. An emulated CPU has ended there in an oops
+# (int3 in __schedule()).
+echo 0 >$trace/tracing_on
+echo 0 >$trace/options/record-cmd
+echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 
 # flow CPUS OP SIZE: for 300 ms, from x1 to x2, by a process on these CPUs.
 flow() { timeout 60 taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
@@ -27,9 +33,8 @@ works() {
 	local c rc=0
 	echo >$trace/trace
 	echo "$on" >$trace/tracing_on
-	echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 	"$@" || rc=1
-	echo 0 >$trace/events/workqueue/workqueue_execute_start/enable
+	echo 0 >$trace/tracing_on
 	[ $rc = 0 ] || return 1
 	for c in 0 1; do
 		grep -c "\[00$c\].*xrdma_work_bh" $trace/trace
@@ -45,6 +50,24 @@ elsewhere() {
 	[ "${n[$cpu]}" -ge "$least" ] && [ "${n[$cpu]}" -le "$most" ]
 }
 
+# mostly COMMAND...: in three of four cases. A process may have to wait for its CPU.
+mostly() {
+	local good=0
+	for _ in 1 2 3 4; do
+		! "$@" || good=$((good + 1))
+	done
+	[ $good -ge 3 ]
+}
+# share CPUS OP SIZE: in such a flow, each CPU does a tenth of the work at least.
+share() {
+	local n out least
+	out=$(works flow "$@") || return 1
+	read -ra n <<<"$out"
+	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
+	least=$(((n[0] + n[1]) / 10 + 1))
+	[ "${n[0]}" -ge $least ] && [ "${n[1]}" -ge $least ]
+}
+
 # The vector of the end that receives is that of CPU $1; the process is on the other one, and so
 # is the vector of the other end.
 to_vector() {
@@ -52,33 +75,19 @@ to_vector() {
 	# What a READ brings comes to the end that asked for it.
 	[ "$op" != read ] || to=x1
 	move x1-comp0 $((1 - cpu)) && move x2-comp0 $((1 - cpu)) && move $to-comp0 "$cpu" || return 1
-	until_true 10 elsewhere "$cpu" 20 1000000 flow $((1 - cpu)) "$op" 262144
+	if [ "$op" = read ]; then
+		# Where the data are sent depends on where the first READ came from.
+		mostly elsewhere "$cpu" 20 1000000 flow $((1 - cpu)) read 262144
+	else
+		mostly share $((1 - cpu)) "$op" 262144
+	fi
 }
 # That of x2 is on CPU 0 because it was made so.
-by_default() { until_true 10 elsewhere 1 20 1000000 flow 0 write 262144; }
-# The same, but somebody chose it: nothing goes elsewhere. In a few flows a timer or a thread has
-# sent the first of it from the other CPU.
-stays() {
-	local good=0
-	move x2-comp0 0 || return 1
-	for _ in 1 2 3 4; do
-		! elsewhere 1 0 5 flow 0 write 262144 || good=$((good + 1))
-	done
-	[ $good -ge 3 ]
-}
-# However the scheduler moves the process, one CPU does not do all the work of both ends, at least
-# not for long.
-apart() {
-	local n out least good=0
-	for _ in 1 2 3 4 5; do
-		out=$(works flow 0,1 send 65536) || return 1
-		read -ra n <<<"$out"
-		echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
-		least=$(((n[0] + n[1]) / 10 + 1))
-		[ "${n[0]}" -lt $least ] || [ "${n[1]}" -lt $least ] || good=$((good + 1))
-	done
-	[ $good -ge 4 ]
-}
+by_default() { mostly elsewhere 1 20 1000000 flow 0 write 262144; }
+# The same, but somebody chose it: nothing goes elsewhere.
+stays() { move x2-comp0 0 && mostly elsewhere 1 0 5 flow 0 write 262144; }
+# However the scheduler moves the process, no CPU does the work of both ends for long.
+apart() { mostly share 0,1 send 65536; }
 # Of a ring that is not polled, by which CPU ever.
 small() { move x2-comp0 1 && elsewhere 1 0 5 flow 0 write 64; }
 # From there on, nothing has to be done on the CPU on which READ data were sent.

@@ -237,10 +237,6 @@ impl WireQp {
         // Ordered before the kick.
         self.hot.state.xchg(COLD, Full);
         self.kick_send();
-        // What is bulk goes on where the answers come, not where this thread was.
-        if missing == BULK {
-            self.send_home.leave();
-        }
     }
 
     /// Nobody else wants this CPU, and there is something to poll for. Preemption is off.

@@ -12,10 +12,11 @@
 //!   has it checked and handled there, as if it came only then. What follows it waits as well, so
 //!   packets stay in order. Whoever is the peer can have packets wait, as in a backlog, and nobody
 //!   else.
-//! * A direction that sends bulk data has a [`Home`], the CPU on which it began to. What lets it go
-//!   on, an acknowledgement or a READ request, comes to another CPU then. It is left in the backlog
-//!   of the direction, and the work item is run at home. So the two CPUs share the work, and the
-//!   packets of one queue pair do not overtake each other.
+//! * A direction that sends bulk data has a [`Home`]: the CPU of the last doorbell, or for READ data
+//!   the one on which it began to. What lets it go on, an acknowledgement or a READ request, comes
+//!   to another CPU then. It is left in the backlog of the direction, and the work item is run at
+//!   home. So the two CPUs share the work, and the packets of one queue pair do not overtake each
+//!   other.
 //! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
 //!   next super-packets come to that CPU then, and one CPU would do the work of both ends while the
 //!   process polls on the other. Hence a super-packet that comes to the CPU on which others wait
@@ -69,51 +70,71 @@ impl Queue {
     }
 }
 
-/// The CPU on which a direction sends bulk data, if it does.
+/// The CPU on which a direction sends bulk data, if it does, and that of the last doorbell.
 ///
-/// The number is a hint, read and written by several CPUs without an order.
+/// The numbers are hints, read and written by several CPUs without an order.
 pub(super) struct Home {
-    /// That CPU and 1, or 0.
-    cpu: Atomic<u32>,
+    /// The CPU and 1, or 0; in the upper half, the same for that of the doorbell.
+    word: Atomic<u32>,
+}
+
+/// The half of [`Home::word`] that is the home.
+const HOME: u32 = 0xffff;
+
+/// This CPU, as it is in [`Home::word`].
+fn here() -> u32 {
+    work::this_cpu().wrapping_add(1) & HOME
 }
 
 impl Home {
     /// None.
     pub(super) fn new() -> Self {
         Home {
-            cpu: Atomic::new(0),
+            word: Atomic::new(0),
         }
     }
 
-    /// A run has sent `bytes` bytes of payload here; says whether that is bulk.
+    /// A run has sent `bytes` bytes of payload here; says whether that is bulk. If it is the first
+    /// of it, the home is where the process is: the run may be that of an acknowledgement, which
+    /// comes to the CPU that receives the data, of a timer, or of a thread.
     pub(super) fn note_sent(&self, bytes: u32) -> bool {
         let is_bulk = bytes >= BULK;
-        if is_bulk && self.cpu.load(Relaxed) == 0 {
-            self.cpu.store(work::this_cpu().wrapping_add(1), Relaxed);
+        let word = self.word.load(Relaxed);
+        if is_bulk && word & HOME == 0 {
+            let cpu = match word >> 16 {
+                0 => here(),
+                rung => rung,
+            };
+            self.word.store(word | cpu, Relaxed);
         }
         is_bulk
     }
 
     /// Nothing is sent from there any more.
     pub(super) fn leave(&self) {
-        if self.is_set() {
-            self.cpu.store(0, Relaxed);
+        let word = self.word.load(Relaxed);
+        if word & HOME != 0 {
+            self.word.store(word & !HOME, Relaxed);
         }
     }
 
     /// A process is about to send here. If it sends bulk data, it does so from this CPU from now
     /// on.
     pub(super) fn move_here(&self) {
-        let here = work::this_cpu().wrapping_add(1);
-        let now = self.cpu.load(Relaxed);
-        if now != 0 && now != here {
-            self.cpu.store(here, Relaxed);
+        let word = self.word.load(Relaxed);
+        let home = match word & HOME {
+            0 => 0,
+            _ => here(),
+        };
+        let moved = here() << 16 | home;
+        if moved != word {
+            self.word.store(moved, Relaxed);
         }
     }
 
     /// Whether the direction sends bulk data.
     fn is_set(&self) -> bool {
-        self.cpu.load(Relaxed) != 0
+        self.word.load(Relaxed) & HOME != 0
     }
 
     /// The work item of the direction has more to do, at home if there is one. Softirq.
@@ -123,7 +144,7 @@ impl Home {
 
     /// The CPU, if it is another than this one.
     pub(super) fn elsewhere(&self) -> Option<u32> {
-        let cpu = self.cpu.load(Relaxed).checked_sub(1)?;
+        let cpu = (self.word.load(Relaxed) & HOME).checked_sub(1)?;
         (cpu != work::this_cpu()).then_some(cpu)
     }
 
