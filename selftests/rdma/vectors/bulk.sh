@@ -19,11 +19,11 @@ trace=$TRACE
 # recording the names of tasks: that of the scheduler. An emulated CPU has ended there in an oops
 # (int3 in __schedule()).
 echo 0 >$trace/tracing_on
-echo 0 >$trace/options/record-cmd
+echo norecord-cmd >$trace/trace_options || skip_all "task names are recorded"
 echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 
 # flow CPUS OP SIZE: for 300 ms, from x1 to x2, by a process on these CPUs.
-flow() { timeout 60 taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
+flow() { timeout $((20 * SELFTEST_SLOW)) taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
 wander() { timeout 60 "$SELFTEST_BIN/selftest-wander" "$1" "${ends[@]}" >/dev/null; }
 # Whether tracing is on from the beginning, or wander turns it on.
 on=1
@@ -40,31 +40,35 @@ works() {
 		grep -c "\[00$c\].*xrdma_work_bh" $trace/trace
 	done | paste -sd' '
 }
-# elsewhere CPU AT-LEAST AT-MOST COMMAND...: so often it ran on that CPU.
+# elsewhere CPU AT-LEAST AT-MOST COMMAND...: so often it ran on that CPU. 2: the command failed.
 elsewhere() {
 	local cpu=$1 least=$2 most=$3 n out
 	shift 3
-	out=$(works "$@") || return 1
+	out=$(works "$@") || return 2
 	read -ra n <<<"$out"
 	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}; on $cpu, from $least to $most were wanted"
 	[ "${n[$cpu]}" -ge "$least" ] && [ "${n[$cpu]}" -le "$most" ]
 }
 
-# mostly COMMAND...: in three of four cases. A process may have to wait for its CPU.
+# mostly COMMAND...: in three of four cases, since a process may have to wait for its CPU. No flow
+# fails.
 mostly() {
-	local good=0
+	local good=0 rc
 	for _ in 1 2 3 4; do
-		! "$@" || good=$((good + 1))
+		rc=0
+		"$@" || rc=$?
+		[ $rc -lt 2 ] || return 1
+		good=$((good + 1 - rc))
 	done
 	[ $good -ge 3 ]
 }
-# share CPUS OP SIZE: in such a flow, each CPU does a tenth of the work at least.
+# share CPUS OP SIZE: in such a flow, each CPU does a tenth of the work at least. 2: it failed.
 share() {
 	local n out least
-	out=$(works flow "$@") || return 1
+	out=$(works flow "$@") || return 2
 	read -ra n <<<"$out"
 	echo "work on CPU 0: ${n[0]}, on CPU 1: ${n[1]}"
-	least=$(((n[0] + n[1]) / 10 + 1))
+	least=$(((n[0] + n[1]) / 10 + 4))
 	[ "${n[0]}" -ge $least ] && [ "${n[1]}" -ge $least ]
 }
 
@@ -77,13 +81,13 @@ to_vector() {
 	move x1-comp0 $((1 - cpu)) && move x2-comp0 $((1 - cpu)) && move $to-comp0 "$cpu" || return 1
 	if [ "$op" = read ]; then
 		# Where the data are sent depends on where the first READ came from.
-		mostly elsewhere "$cpu" 20 1000000 flow $((1 - cpu)) read 262144
+		mostly elsewhere "$cpu" 10 1000000 flow $((1 - cpu)) read 262144
 	else
 		mostly share $((1 - cpu)) "$op" 262144
 	fi
 }
 # That of x2 is on CPU 0 because it was made so.
-by_default() { mostly elsewhere 1 20 1000000 flow 0 write 262144; }
+by_default() { mostly elsewhere 1 10 1000000 flow 0 write 262144; }
 # The same, but somebody chose it: nothing goes elsewhere.
 stays() { move x2-comp0 0 && mostly elsewhere 1 0 5 flow 0 write 262144; }
 # However the scheduler moves the process, no CPU does the work of both ends for long.

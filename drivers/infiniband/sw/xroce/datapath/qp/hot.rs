@@ -55,7 +55,7 @@ const LATER: u32 = 256;
 const BULK: u32 = 4096;
 
 /// A message of which a packet has so many bytes is a large one.
-const LARGE: u32 = 1024;
+pub(super) const LARGE: u32 = 1024;
 
 /// What a poller waits for the next request, nanoseconds. In an emulated machine, it takes about as
 /// long until both CPUs run after one was woken.

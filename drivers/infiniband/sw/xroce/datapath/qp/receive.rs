@@ -278,7 +278,7 @@ impl RecvSide {
         let mut budget = Budget::new();
         let more = self.fill_burst(qp, now, &mut budget);
         // A thread that may sleep runs anywhere.
-        if !qp.sleeps() && qp.recv_home.note_sent(budget.moved()) {
+        if !qp.sleeps() && qp.recv_home.note_sent(budget.moved(), false) {
             self.small_runs = 0;
         } else if has_taken || budget.moved() > 0 {
             self.small_runs = self.small_runs.saturating_add(1);

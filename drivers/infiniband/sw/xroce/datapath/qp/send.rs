@@ -33,6 +33,7 @@ use super::engine::{
     UNDER_WAY,
     UNTOLD, //
 };
+use super::hot::LARGE;
 use super::request::SendOp;
 use super::ring::CorruptRing;
 use super::steer::MAX_SMALL;
@@ -375,7 +376,7 @@ impl SendSide {
     /// its home, and whether it still needs one.
     fn note_sent(&mut self, qp: &WireQp, bytes: u32, largest: u32, again: &Run) {
         // A thread that may sleep runs anywhere.
-        if !qp.sleeps() && qp.send_home.note_sent(bytes) {
+        if !qp.sleeps() && qp.send_home.note_sent(bytes, largest >= LARGE) {
             self.small_runs = 0;
             qp.hot.note_bulk(largest);
             return;

@@ -12,11 +12,11 @@
 //!   has it checked and handled there, as if it came only then. What follows it waits as well, so
 //!   packets stay in order. Whoever is the peer can have packets wait, as in a backlog, and nobody
 //!   else.
-//! * A direction that sends bulk data has a [`Home`]: the CPU of the last doorbell, or for READ data
-//!   the one on which it began to. What lets it go on, an acknowledgement or a READ request, comes
-//!   to another CPU then. It is left in the backlog of the direction, and the work item is run at
-//!   home. So the two CPUs share the work, and the packets of one queue pair do not overtake each
-//!   other.
+//! * A direction that sends bulk data has a [`Home`]: the CPU of the last doorbell, or without one,
+//!   as for READ data, the CPU on which it began to. What lets it go on, an acknowledgement or a
+//!   READ request, comes to another CPU then. It is left in the backlog of the direction, and the
+//!   work item is run at home. So the two CPUs share the work, and the packets of one queue pair do
+//!   not overtake each other.
 //! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
 //!   next super-packets come to that CPU then, and one CPU would do the work of both ends while the
 //!   process polls on the other. Hence a super-packet that comes to the CPU on which others wait
@@ -95,26 +95,32 @@ impl Home {
     }
 
     /// A run has sent `bytes` bytes of payload here; says whether that is bulk. If it is the first
-    /// of it, the home is where the process is: the run may be that of an acknowledgement, which
-    /// comes to the CPU that receives the data, of a timer, or of a thread.
-    pub(super) fn note_sent(&self, bytes: u32) -> bool {
+    /// of it, the home is here; with `is_large` messages it is the CPU of the last doorbell, if
+    /// there was one. The run may be that of an acknowledgement, which comes to the CPU that
+    /// receives the data, of a timer, or of a thread.
+    pub(super) fn note_sent(&self, bytes: u32, is_large: bool) -> bool {
         let is_bulk = bytes >= BULK;
         let word = self.word.load(Relaxed);
         if is_bulk && word & HOME == 0 {
             let cpu = match word >> 16 {
-                0 => here(),
-                rung => rung,
+                rung if is_large && rung != 0 => rung,
+                _ => here(),
             };
-            self.word.store(word | cpu, Relaxed);
+            self.replace(word, word | cpu);
         }
         is_bulk
+    }
+
+    /// Whoever has changed the word since it was `word` knows better.
+    fn replace(&self, word: u32, new: u32) {
+        let _ = self.word.cmpxchg(word, new, Relaxed);
     }
 
     /// Nothing is sent from there any more.
     pub(super) fn leave(&self) {
         let word = self.word.load(Relaxed);
         if word & HOME != 0 {
-            self.word.store(word & !HOME, Relaxed);
+            self.replace(word, word & !HOME);
         }
     }
 
