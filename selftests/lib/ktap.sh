@@ -41,6 +41,15 @@ check_stock() {
 	fi
 }
 
+# check_long NAME COMMAND...: as check, but only with --long.
+check_long() {
+	if [ -n "${SELFTEST_LONG:-}" ]; then
+		check "$@"
+	else
+		skip "$1" "only with --long"
+	fi
+}
+
 # die TEXT: the ground of the whole test is missing.
 die() {
 	echo "# $*"

@@ -107,7 +107,7 @@ def tags():
         )
 
 
-@case
+@case(long=True)
 def wires():
     """A clean wire, and one that loses packets, on which small messages go as well."""
     lossy = 'loss 1 %, 1 ms'

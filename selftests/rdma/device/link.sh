@@ -190,7 +190,7 @@ if [ "$TYPE" = rxe ]; then
 elif [ -z "$has_rxe" ]; then
 	skip port-taken-by-rxe "this kernel has no rxe"
 else
-	check port-taken-by-rxe rxe_there
+	check_stock port-taken-by-rxe rxe_there
 fi
 if [ "$TYPE" = rxe ]; then
 	for c in as-rxe not-as-rxe; do skip $c "this is rxe"; done

@@ -21,10 +21,10 @@ load_module
 hosts_up || die "no hosts"
 g1=$(gid_index x1 10.7.0.1) g2=$(gid_index x2 10.7.0.2)
 say "seed $seed (SEED=$seed repeats it)"
-check "garbage, a known seed" garbage 1 x1 "$g1"
+check_stock "garbage, a known seed" garbage 1 x1 "$g1"
 check "garbage, a new seed" garbage "$seed" x1 "$g1"
 check "garbage on the wire, a known seed" garbage 1 x1 "$g1" x2 "$g2"
-check "garbage on the wire, a new seed" garbage "$seed" x1 "$g1" x2 "$g2"
+check_stock "garbage on the wire, a new seed" garbage "$seed" x1 "$g1" x2 "$g2"
 check "nothing is left" until_true 20 no_user_qps
 check "the devices go" hosts_clean
 finish

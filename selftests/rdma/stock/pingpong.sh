@@ -35,14 +35,15 @@ plan 15
 hosts_up || die "no hosts"
 use_ip 4
 
-check rc pingpong ibv_rc_pingpong -n $n -c
+# Those with events do all that the others do.
+check_long rc pingpong ibv_rc_pingpong -n $n -c
 check rc-events pingpong ibv_rc_pingpong -n $n -e
 check rc-large pingpong ibv_rc_pingpong -n 20 -s 1000000 -c
 check rc-new-send-api pingpong ibv_rc_pingpong -n $n -N
 check uc pingpong ibv_uc_pingpong -n $n -c
-check ud pingpong ibv_ud_pingpong -n $n -s 1024 -c
+check_long ud pingpong ibv_ud_pingpong -n $n -s 1024 -c
 check ud-events pingpong ibv_ud_pingpong -n $n -s 1024 -e
-check srq pingpong ibv_srq_pingpong -n $n -c
+check_long srq pingpong ibv_srq_pingpong -n $n -c
 check srq-events pingpong ibv_srq_pingpong -n $n -e
 
 if [ "$TYPE" = rxe ]; then
@@ -51,7 +52,7 @@ else
 	check xsrq xsrq 1 -n $n -s 4096
 	check xsrq-events xsrq 1 -n $n -s 4096 -e
 	check xsrq-clients xsrq 4 -n $n -s 1024
-	check xsrq-large xsrq 2 -n 10 -s 1000000
+	check_long xsrq-large xsrq 2 -n 10 -s 1000000
 fi
 # As the servers of rdma-core 56 and before do; IPV4_SERVERS says it of programs from elsewhere.
 ipv4_servers() {
@@ -71,6 +72,6 @@ fi
 if [ "$TYPE" = rxe ]; then
 	skip xsrq-ipv6 "rxe has no XRC"
 else
-	check xsrq-ipv6 xsrq 2 -n $n
+	check_long xsrq-ipv6 xsrq 2 -n $n
 fi
 finish

@@ -81,15 +81,18 @@ demo() { # SETTINGS
 
 plan 10
 hosts_up || die "no hosts"
+# A test takes seconds, most of which UCX needs to start.
 for v in 4 6; do
 	use_ip $v
-	check rc-verbs-ipv$v batch "" "${tests[@]}"
+	how=check
+	[ $v = 4 ] || how=check_long
+	$how rc-verbs-ipv$v batch "" "${tests[@]}"
 	check ud-verbs-ipv$v batch "" "${datagrams[@]}"
-	check messages-ud-ipv$v batch UCX_TLS=ud_verbs,self "${messages[@]}"
+	$how messages-ud-ipv$v batch UCX_TLS=ud_verbs,self "${messages[@]}"
 	# Without a connection manager, datagrams set connections up.
-	check messages-rc-ipv$v batch UCX_TLS=rc_v,self "${messages[@]:0:2}"
+	$how messages-rc-ipv$v batch UCX_TLS=rc_v,self "${messages[@]:0:2}"
 done
 use_ip 4
 check demo-rc demo UCX_TLS=rc_verbs
-check demo-ud demo UCX_TLS=ud_verbs
+check_long demo-ud demo UCX_TLS=ud_verbs
 finish

@@ -227,7 +227,7 @@ fi
 check "they go and come with the device" renamed_back
 check_stock "the module parameter" parameter
 check_stock "a number for each device" each_device
-check "several devices, and the module goes" many_devices
+check_stock "several devices, and the module goes" many_devices
 hosts_clean
 check "nothing is left" no_interrupts
 finish

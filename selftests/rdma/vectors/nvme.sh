@@ -161,7 +161,7 @@ for c in $cpus; do
 	check "CPU $c raises its queue's vectors" from_cpu "$c"
 done
 check "affinity moves them" moved
-check "and under load" moved_under_load
+check_long "and under load" moved_under_load
 check "disconnect" disconnect
 check "queues for writes and for reads" by_direction
 check "disconnect again" disconnect

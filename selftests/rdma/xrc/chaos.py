@@ -519,7 +519,7 @@ def main():
         '--seed', type=int, default=int(os.environ.get('SEED') or random.randrange(1 << 31))
     )
     parser.add_argument(
-        '--seconds', type=int, default=300 if ktap.LONG else 30 if ktap.DEBUG else 12
+        '--seconds', type=int, default=300 if ktap.LONG else 20 if ktap.DEBUG else 12
     )
     parser.add_argument('--steps', type=int)
     options, rest = parser.parse_known_args()

@@ -342,7 +342,7 @@ static const struct {
 	{ "dms", dms, 0 },
 	{ "memberships", memberships, 0 },
 	{ "pds", pds, 0 },
-	{ "ahs", ahs, 0 },
+	{ "ahs", ahs, 1 },
 	{ "targets", targets, 1 },
 	{ "srqs", srqs, 1 },
 	{ "qps", qps, 1 },
