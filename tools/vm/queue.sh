@@ -8,6 +8,8 @@
 #                                at once, from the start or later
 #   queue_close                  what no guest finished has failed; the slowest tests
 #
+# At the time $CHECK_UNTIL, in seconds since the epoch, what no guest has taken is skipped.
+#
 # What is printed is KTAP. A test's output is kept until its result is there and printed
 # in one piece; lines in between tell which test begins. All of it is in $queue:
 #   share/tests    the tests, one a line; share/taken/N is there once a guest has taken line N
@@ -23,6 +25,25 @@ queue_open() {
 	queue_total=$(wc -l <"$queue/share/tests")
 	: >"$queue/results"
 	together printf 'KTAP version 1\n1..%d\n' "$queue_total"
+	local left
+	queue_expiry=
+	[ -n "${CHECK_UNTIL-}" ] || return 0
+	left=$((CHECK_UNTIL - $(date +%s)))
+	if [ $left -gt 0 ]; then
+		{ alive sleep $left && queue_expires; } &
+		queue_expiry=$!
+	else
+		queue_expires
+	fi
+}
+
+# Takes what is left, as a guest would.
+queue_expires() {
+	local n=0 t
+	while read -r t; do
+		n=$((n + 1))
+		! mkdir "$queue/share/taken/$n" 2>/dev/null || together queue_result "ok $n $t # SKIP no time is left"
+	done <"$queue/share/tests"
 }
 
 queue_list() { "$repo/selftests/run" --list --longest-first "$@"; }
@@ -81,6 +102,7 @@ queue_result() {
 
 queue_close() {
 	local n=0 t failed
+	[ -z "$queue_expiry" ] || { kill "$queue_expiry" && wait "$queue_expiry" || true; } 2>/dev/null
 	while read -r t; do
 		n=$((n + 1))
 		grep -Eq "^(not )?ok $n " "$queue/results" || together queue_result "not ok $n $t # no guest ran it"
