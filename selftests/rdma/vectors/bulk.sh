@@ -23,7 +23,10 @@ echo norecord-cmd >$trace/trace_options || skip_all "task names are recorded"
 echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 
 # flow CPUS OP SIZE: for 300 ms, from x1 to x2, by a process on these CPUs.
-flow() { timeout $((20 * SELFTEST_SLOW)) taskset -c "$1" bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null; }
+flow() {
+	timeout $((20 * SELFTEST_SLOW)) taskset -c "$1" \
+		bench-flow "${ends[@]}" 1024 RC own 1 "$2" 300 "$3" >/dev/null
+}
 wander() { timeout 60 "$SELFTEST_BIN/selftest-wander" "$1" "${ends[@]}" >/dev/null; }
 # Whether tracing is on from the beginning, or wander turns it on.
 on=1
@@ -63,7 +66,7 @@ mostly() {
 	done
 	return 1
 }
-# share CPUS OP SIZE: in such a flow, each CPU does a tenth of the work at least. 2: it failed.
+# share CPUS OP SIZE: in such a flow, each CPU does more than a tenth of the work. 2: it failed.
 share() {
 	local n out least
 	out=$(works flow "$@") || return 2

@@ -12,11 +12,11 @@
 //!   has it checked and handled there, as if it came only then. What follows it waits as well, so
 //!   packets stay in order. Whoever is the peer can have packets wait, as in a backlog, and nobody
 //!   else.
-//! * A direction that sends bulk data has a [`Home`]: the CPU of the last doorbell, or without one,
-//!   as for READ data, the CPU on which it began to. What lets it go on, an acknowledgement or a
-//!   READ request, comes to another CPU then. It is left in the backlog of the direction, and the
-//!   work item is run at home. So the two CPUs share the work, and the packets of one queue pair do
-//!   not overtake each other.
+//! * A direction that sends bulk data has a [`Home`]: for large messages of a process the CPU of
+//!   the last doorbell, for others and for READ data the CPU on which it began to. What lets it go
+//!   on, an acknowledgement or a READ request, comes to another CPU then. It is left in the backlog
+//!   of the direction, and the work item is run at home. So the two CPUs share the work, and the
+//!   packets of one queue pair do not overtake each other.
 //! * A doorbell moves the home to the CPU of the process, which may be the one that receives. The
 //!   next super-packets come to that CPU then, and one CPU would do the work of both ends while the
 //!   process polls on the other. Hence a super-packet that comes to the CPU on which others wait
@@ -81,6 +81,9 @@ pub(super) struct Home {
 /// The half of [`Home::word`] that is the home.
 const HOME: u32 = 0xffff;
 
+/// So often a change of [`Home::word`] is tried.
+const MAX_CHANGES: u32 = 8;
+
 /// This CPU, as it is in [`Home::word`].
 fn here() -> u32 {
     work::this_cpu().wrapping_add(1) & HOME
@@ -100,42 +103,45 @@ impl Home {
     /// receives the data, of a timer, or of a thread.
     pub(super) fn note_sent(&self, bytes: u32, is_large: bool) -> bool {
         let is_bulk = bytes >= BULK;
-        let word = self.word.load(Relaxed);
-        if is_bulk && word & HOME == 0 {
-            let cpu = match word >> 16 {
-                rung if is_large && rung != 0 => rung,
-                _ => here(),
-            };
-            self.replace(word, word | cpu);
+        if is_bulk {
+            self.change(|word| match (word & HOME, word >> 16) {
+                (0, rung) if is_large && rung != 0 => word | rung,
+                (0, _) => word | here(),
+                _ => word,
+            });
         }
         is_bulk
     }
 
-    /// Whoever has changed the word since it was `word` knows better.
-    fn replace(&self, word: u32, new: u32) {
-        let _ = self.word.cmpxchg(word, new, Relaxed);
+    /// Changes the word. After a few changes by others meanwhile, by doorbells on several CPUs, it
+    /// stays as it is: what it says is a hint.
+    fn change(&self, new: impl Fn(u32) -> u32) {
+        let mut word = self.word.load(Relaxed);
+        for _ in 0..MAX_CHANGES {
+            let wanted = new(word);
+            if wanted == word {
+                return;
+            }
+            match self.word.cmpxchg(word, wanted, Relaxed) {
+                Ok(_) => return,
+                Err(seen) => word = seen,
+            }
+        }
     }
 
     /// Nothing is sent from there any more.
     pub(super) fn leave(&self) {
-        let word = self.word.load(Relaxed);
-        if word & HOME != 0 {
-            self.replace(word, word & !HOME);
-        }
+        self.change(|word| word & !HOME);
     }
 
     /// A process is about to send here. If it sends bulk data, it does so from this CPU from now
     /// on.
     pub(super) fn move_here(&self) {
-        let word = self.word.load(Relaxed);
-        let home = match word & HOME {
-            0 => 0,
-            _ => here(),
-        };
-        let moved = here() << 16 | home;
-        if moved != word {
-            self.word.store(moved, Relaxed);
-        }
+        let here = here();
+        self.change(|word| match word & HOME {
+            0 => here << 16,
+            _ => here << 16 | here,
+        });
     }
 
     /// Whether the direction sends bulk data.
