@@ -42,8 +42,11 @@ queue_expires() {
 	local n=0 t
 	while read -r t; do
 		n=$((n + 1))
-		! mkdir "$queue/share/taken/$n" 2>/dev/null || together queue_result "ok $n $t # SKIP no time is left"
+		together queue_skip "$n" "$t"
 	done <"$queue/share/tests"
+}
+queue_skip() {
+	! mkdir "$queue/share/taken/$1" 2>/dev/null || queue_result "ok $1 $2 # SKIP no time is left"
 }
 
 queue_list() { "$repo/selftests/run" --list --longest-first "$@"; }
@@ -100,9 +103,15 @@ queue_result() {
 	echo "$what$(wc -l <"$queue/results") ${rest#* }"
 }
 
+# Under the lock, so that the other process does not end between taking a test and its result.
+queue_stop() {
+	[ -n "$queue_expiry" ] && jobs -pr | grep -qx "$queue_expiry" || return 0
+	{ kill "$queue_expiry" && wait "$queue_expiry" || true; } 2>/dev/null
+}
+
 queue_close() {
 	local n=0 t failed
-	[ -z "$queue_expiry" ] || { kill "$queue_expiry" && wait "$queue_expiry" || true; } 2>/dev/null
+	together queue_stop
 	while read -r t; do
 		n=$((n + 1))
 		grep -Eq "^(not )?ok $n " "$queue/results" || together queue_result "not ok $n $t # no guest ran it"

@@ -183,7 +183,7 @@ take_module() { rmmod "$module" && gone x1 && gone x2 && modprobe "$module"; }
 load_loop() {
 	local i rounds=6 before after grown
 	if [ -n "$SELFTEST_DEBUG" ]; then
-		load_round
+		load_round && { [ -z "$SELFTEST_LONG" ] || load_round; }
 		return
 	fi
 	[ -z "$SELFTEST_LONG" ] || rounds=10

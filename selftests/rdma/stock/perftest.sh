@@ -54,11 +54,12 @@ modes=(
 )
 
 # run LINE: one of the above; rxe has no XRC. A program takes ten seconds, most of which it needs to
-# start: of the operations that XRC shares with RC, one of each kind will do.
+# start. XRC repeats one of each kind of RC's operations; with --long, all of them.
+few='^XRC-(write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
 run() {
 	local name args how=check
 	read -r name args <<<"$1"
-	[[ ! $name =~ ^XRC-(write-bw|read-bw|atomic-bw-faa|send-lat-inline|read-lat|atomic-lat|send-bw-both) ]] || how=check_long
+	[[ ! $name =~ $few ]] || how=check_long
 	if [ "$TYPE" = rxe ] && [[ $name = XRC* ]]; then
 		skip "$name" "rxe has no XRC"
 	else

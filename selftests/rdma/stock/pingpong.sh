@@ -35,16 +35,16 @@ plan 15
 hosts_up || die "no hosts"
 use_ip 4
 
-# Those with events do all that the others do.
+# Those with events do what the others do, and more.
 check_long rc pingpong ibv_rc_pingpong -n $n -c
-check rc-events pingpong ibv_rc_pingpong -n $n -e
+check rc-events pingpong ibv_rc_pingpong -n $n -e -c
 check rc-large pingpong ibv_rc_pingpong -n 20 -s 1000000 -c
 check rc-new-send-api pingpong ibv_rc_pingpong -n $n -N
 check uc pingpong ibv_uc_pingpong -n $n -c
 check_long ud pingpong ibv_ud_pingpong -n $n -s 1024 -c
-check ud-events pingpong ibv_ud_pingpong -n $n -s 1024 -e
+check ud-events pingpong ibv_ud_pingpong -n $n -s 1024 -e -c
 check_long srq pingpong ibv_srq_pingpong -n $n -c
-check srq-events pingpong ibv_srq_pingpong -n $n -e
+check srq-events pingpong ibv_srq_pingpong -n $n -e -c
 
 if [ "$TYPE" = rxe ]; then
 	for c in xsrq xsrq-events xsrq-clients xsrq-large; do skip $c "rxe has no XRC"; done
