@@ -94,7 +94,7 @@ hosts_up 1500 || die "no hosts"
 ends
 for c in "${cases[@]}"; do
 	read -r program name <<<"$c"
-	# There, only those in which something ends.
+	# The debug kernel runs only those in which something ends.
 	how=check
 	[[ $name =~ ^(reset|error|destroy|on_demand)$ ]] || how=check_stock
 	$how "$name" "$program" "$name" "${ends[@]}"

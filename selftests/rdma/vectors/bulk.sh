@@ -19,7 +19,7 @@ trace=$TRACE
 # recording the names of tasks: that of the scheduler. An emulated CPU has ended there in an oops
 # (int3 in __schedule()).
 echo 0 >$trace/tracing_on
-echo norecord-cmd >$trace/trace_options || skip_all "task names are recorded"
+echo norecord-cmd >$trace/trace_options || die "task names are recorded"
 echo 1 >$trace/events/workqueue/workqueue_execute_start/enable
 
 # flow CPUS OP SIZE: for 300 ms, from x1 to x2, by a process on these CPUs.
