@@ -33,18 +33,18 @@ assert eval(sys.argv[2]), rows' "$json" "$1" "${bench%/*}"
 
 plan 8
 check "many processes make, connect and die" \
-	"$bench" --clients 4 --servers 4 --many 48 --processes 3 --json "$json" || exit 1
+	"$bench" --clients 8 --servers 8 --many 96 --processes 3 --json "$json" || exit 1
 check "XRC: the kernel counts what was made" holds \
-	'xrc(4, "queue pairs") == 8 and shown(xrc, 4) == [8, 8, 4]'
+	'xrc(8, "queue pairs") == 16 and shown(xrc, 8) == [16, 16, 8]'
 check "RC: the kernel counts what was made" holds \
-	'rc(4, "queue pairs") == 32 and shown(rc, 4) == [8, 32, 4]'
+	'rc(8, "queue pairs") == 128 and shown(rc, 8) == [16, 128, 8]'
 check "many: the kernel counts what was made" holds \
-	'xrc(48, "queue pairs") == 96 and shown(xrc, 48) == [96, 96, 48]'
-check "XRC takes less than RC" holds 'xrc(4, total) < rc(4, total)'
+	'xrc(96, "queue pairs") == 192 and shown(xrc, 96) == [192, 192, 96]'
+check "XRC takes less than RC" holds 'xrc(8, total) < rc(8, total)'
 # What is measured is right to some tens of KiB, which is much for one of few objects.
 check "a QP with a queue takes memory" holds \
-	'rc(4, "RC QP: kernel memory") > 4096 and xrc(48, "initiator QP: kernel memory") > 4096'
-check "the memory comes back" holds 'xrc(48, "not returned") < xrc(48, total) / 4'
+	'rc(8, "RC QP: kernel memory") > 4096 and xrc(96, "initiator QP: kernel memory") > 4096'
+check "the memory comes back" holds 'xrc(96, "not returned") < xrc(96, total) / 4'
 check "the estimate is that of a large machine" holds \
 	'rc(0, "queue pairs") == 10**8 and 10 * xrc(0, "kernel memory") < rc(0, "kernel memory")'
 finish
