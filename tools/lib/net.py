@@ -90,11 +90,11 @@ def gid_index(dev, version=4):
     raise LookupError(f'{dev} has no GID for {want}')
 
 
-def counters(dev):
-    """All hw counters of port 1 by name."""
+def counters(dev, names=None):
+    """Hw counters of port 1 by name: all, or those named: each is a file to read."""
     base = f'/sys/class/infiniband/{dev}/ports/1/hw_counters'
     out = {}
-    for name in os.listdir(base):
+    for name in names or os.listdir(base):
         try:
             with open(f'{base}/{name}') as f:
                 out[name] = int(f.read())

@@ -10,6 +10,7 @@ import os
 import random
 import struct
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, '../../lib'), os.path.join(HERE, '../../../tools/lib')]
@@ -317,15 +318,19 @@ class BusyDatagrams(Datagrams):
         """It still waits."""
         return not self.node.cq.poll()[0]
 
-    def flood(self, count, qpn=None):
-        """As many datagrams, the largest there are, for a queue pair."""
-        packet = (
-            bth(UD | SEND_ONLY, qpn or self.qp.qp_num, PSN, ack=False)
-            + deth(QKEY, GHOST)
-            + bytes(LARGE)
-        )
-        with Counted(count, 'rcvd_pkts'):
-            link.repeat(packet, count)
+    def flood(self, count, *numbers):
+        """As many datagrams, the largest there are, for this queue pair or each of those."""
+        numbers = numbers or [self.qp.qp_num]
+        with Counted(count * len(numbers), 'rcvd_pkts'):
+            for qpn in numbers:
+                head = bth(UD | SEND_ONLY, qpn, PSN, ack=False) + deth(QKEY, GHOST)
+                link.repeat(head + bytes(LARGE), count)
+
+
+def fresh_counters():
+    """What is read next is not older than this call: counters may be 10 ms old, see
+    DEFAULT_LIFESPAN_MS in rust/rdma/verbs/ops/device.rs."""
+    time.sleep(0.02)
 
 
 class Counted:
@@ -335,10 +340,13 @@ class Counted:
         self.count, self.names = count, names
 
     def value(self):
-        now = net.counters('x1')
+        # No others: on the debug kernel all of them take half a second, in which those who wait for
+        # memory may give up.
+        now = net.counters('x1', self.names)
         return sum(now[n] for n in self.names)
 
     def __enter__(self):
+        fresh_counters()
         self.before = self.value()
 
     def __exit__(self, kind, _value, _trace):
@@ -348,6 +356,7 @@ class Counted:
                 10,
                 lambda: self.value() - self.before >= self.count,
             )
+            fresh_counters()
             expect_eq(self.value() - self.before, self.count, '+'.join(self.names))
 
 
@@ -642,6 +651,11 @@ def nothing_needs_no_key(xrc):
 def ahead(xrc):
     """A gap is reported once, however many packets follow it. They are kept, and one ACK covers
     them; but not what is too far ahead."""
+    attempts(lambda: are_kept(xrc))
+
+
+def are_kept(xrc):
+    """False if what is kept was dropped after a second, before the gap was closed."""
     t = Target(xrc)
     t.write(1, b'1111')
     t.refused(NAK_PSN, 0, fatal=False)
@@ -659,15 +673,22 @@ def ahead(xrc):
     # Copies are neither kept nor reported. All of it at once, for the same reason.
     packets = [frame(n, b'%d' % n * 4) for n in range(3, 8)]
     packets += [frame(5, b'copy'), frame(2, b'2222')]
-    with Counted(6, 'out_of_seq_request'), Counted(5, 'early_requests'):
-        link.send_all(packets)
-        got = []
-        ktap.wait_for('ACK', 10, lambda: got.extend(link.answers(GHOST)) or len(got) > 1)
-    expect_eq(
-        [(at, rest[0] & 0xE0) for _, at, rest in got],
-        [(psn(2), NAK_PSN & 0xE0), (psn(7), 0)],
-        'answers',
-    )
+    start, got = time.monotonic(), []
+    try:
+        with Counted(6, 'out_of_seq_request'), Counted(5, 'early_requests'):
+            link.send_all(packets)
+            was_slow = time.monotonic() - start > 0.9
+            ktap.wait_for('ACK', 10, lambda: got.extend(link.answers(GHOST)) or len(got) > 1)
+        expect_eq(
+            [(at, rest[0] & 0xE0) for _, at, rest in got],
+            [(psn(2), NAK_PSN & 0xE0), (psn(7), 0)],
+            'answers',
+        )
+    except AssertionError:
+        if not was_slow:
+            raise
+        t.close()
+        return False
     expect_eq(get(t.mr, 4), b'7777', 'what was written')
     with Counted(1, 'early_requests_dropped'):
         t.write(8 + 512)
@@ -676,6 +697,7 @@ def ahead(xrc):
     t.acked(8)
     expect_eq(get(t.mr, 4), b'good', 'what was written')
     t.close()
+    return True
 
 
 @both
@@ -944,7 +966,7 @@ def others_take_no_room(xrc):
     def attempt():
         t = Busy(xrc)
         t.occupy()
-        with Counted(3, 'rcvd_unknown_qp'), Counted(0, 'rcvd_pkts'):
+        with Counted(0, 'rcvd_pkts'), Counted(3, 'rcvd_unknown_qp'):
             for src in ('10.7.0.77', '10.8.0.2', '10.7.0.77'):
                 t.target.write(1, src=src)
         was_busy = t.is_busy()
@@ -961,6 +983,12 @@ def jumbo(mtu):
         net.sh(f'ip link set e{n} mtu {mtu}', host=f'h{n}')
 
 
+def dropped_packets():
+    """How many x1 has dropped by now."""
+    fresh_counters()
+    return net.counters('x1', ['rcvd_dropped'])['rcvd_dropped']
+
+
 LARGE = 4096
 # A page with an sk_buff's own part behind it; the memory of each is twice as much, and its sk_buff.
 TRUESIZE = 8192
@@ -972,9 +1000,9 @@ def backlog_bytes():
     jumbo(9000)
     d = BusyDatagrams()
     d.occupy()
-    before = net.counters('x1')['rcvd_dropped']
+    before = dropped_packets()
     d.flood(1200)
-    accepted = 1200 - (net.counters('x1')['rcvd_dropped'] - before)
+    accepted = 1200 - (dropped_packets() - before)
     was_busy = d.is_busy()
     d.close()
     jumbo(1500)
@@ -1007,14 +1035,14 @@ def backlog_share():
     os.write(to_child[1], b'x')
     os.read(from_child[0], 1)
     victim.occupy()
-    before = net.counters('x1')['rcvd_dropped']
-    for qpn in numbers:
-        victim.flood(1000, qpn)
-    dropped = net.counters('x1')['rcvd_dropped'] - before
-    accepted = (queues * 1000 - dropped) * TRUESIZE
-    before = net.counters('x1')['rcvd_dropped']
+    # Together more than half, and not so many that those who wait give up meanwhile.
+    count = limit // 2 // TRUESIZE // queues + 100
+    before = dropped_packets()
+    victim.flood(count, *numbers)
+    accepted = (queues * count - (dropped_packets() - before)) * TRUESIZE
+    before = dropped_packets()
     victim.flood(100)
-    dropped = net.counters('x1')['rcvd_dropped'] - before
+    dropped = dropped_packets() - before
     was_busy = victim.is_busy()
     os.write(to_child[1], b'x')
     was_busy = os.waitpid(child, 0)[1] == 0 and was_busy
@@ -1152,10 +1180,16 @@ def answers_to_nobody():
 def answers_meanwhile():
     """Packets that wait are answered in portions: a sender without a window must not stand still
     for an answer to all of them. These come while the first of them waits for memory."""
+    attempts(are_answered_in_portions)
+
+
+def are_answered_in_portions():
+    """False if the first of them has given up waiting."""
     count, most = 130, 64
     t = Target()
     memory = guard.Guarded(2)
     mr = MR(t.node.pd, 2 * guard.PAGE, ALL | int(ACC.IBV_ACCESS_ON_DEMAND), address=memory.address)
+    start = time.monotonic()
     link.send_all(
         [
             link.packet(
@@ -1166,15 +1200,25 @@ def answers_meanwhile():
             for n in range(count)
         ]
     )
-    expect_eq(link.answers(GHOST), [], 'answers before there is memory')
+    early = link.answers(GHOST)
+    # It waits for 4 s at least.
+    was_slow = time.monotonic() - start > 3
     memory.give()
-    got = []
+    got = list(early)
+
+    def has_given_up():
+        return got and got[0][1] == psn(0) and got[0][2][0] == NAK_ACCESS
 
     def is_answered():
         got.extend(link.answers(GHOST))
-        return got and got[-1][1] == psn(count - 1)
+        return got and (has_given_up() or got[-1][1] == psn(count - 1))
 
     ktap.wait_for('the last answer', 20, is_answered)
+    if has_given_up() and was_slow:
+        mr.close()
+        t.close()
+        return False
+    expect_eq(early, [], 'answers before there is memory')
     expect(
         all(opcode == RC | ACK and rest[0] & 0xE0 == 0 for opcode, _, rest in got),
         f'only ACKs: {got}',
@@ -1183,6 +1227,7 @@ def answers_meanwhile():
     expect(max(b - a for a, b in zip(ends, ends[1:])) <= most, f'the answers are for {ends[1:]}')
     mr.close()
     t.close()
+    return True
 
 
 @case
