@@ -143,11 +143,23 @@ def writes(kind, version):
     expect(asked(during, WRITES) > 0.9, f'asks only {asked(during, WRITES)} with marks')
 
     traffic.write(conn, length)
-    traffic.write(conn, length)
-    after = tap.packets()
-    expect_eq({p.opcode for p in after if p.opcode == CNP}, set(), 'notifications afterwards')
+    # The window grows by a packet for each round trip.
+    for _ in range(5):
+        traffic.write(conn, length)
+        after = tap.packets()
+        expect_eq({p.opcode for p in after if p.opcode == CNP}, set(), 'notifications afterwards')
+        if asked(after, WRITES) < 0.25:
+            break
     expect(asked(after, WRITES) < 0.25, f'asks {asked(after, WRITES)} after marks')
-    expect_eq((rise('x2', 'retransmits'), rise('x1', 'rcvd_icrc_err')), (0, 0), 'losses')
+    # A packet that a softirq sends on another CPU may overtake others, and x1 asks for those.
+    retransmits = rise('x2', 'retransmits')
+    expect(retransmits < length // 1024 // 100, f'{retransmits} packets were sent again')
+    ktap.wait_for(
+        f'that {retransmits} packets come that were only late',
+        2,
+        lambda: not retransmits or rise('x1', 'early_seq_naks') > 0,
+    )
+    expect_eq(rise('x1', 'rcvd_icrc_err'), 0, 'losses')
     conn.close()
 
 
