@@ -58,5 +58,5 @@ perf() {
 	local prog=$1
 	shift
 	# Parameters are exchanged over IPv4, whatever the traffic uses.
-	duo 18515 60 "$prog -d x1 -x $GID1 -F $*" "$prog -d x2 -x $GID2 -F $* 10.7.0.1"
+	duo 18515 150 "$prog -d x1 -x $GID1 -F $*" "$prog -d x2 -x $GID2 -F $* 10.7.0.1"
 }

@@ -83,8 +83,9 @@ def events():
             'affinities',
         )
         for cpu in range(cpus):
-            # What the vectors are told, they do.
-            expect_eq(share[f'all to CPU {cpu}: share of CPU {cpu}'], [1.0], f'share of CPU {cpu}')
+            # What the vectors are told, they do; the last event of before may still be counted.
+            (of_cpu,) = share[f'all to CPU {cpu}: share of CPU {cpu}']
+            expect(of_cpu > 0.95, f'share of CPU {cpu}: {of_cpu}')
 
 
 @case

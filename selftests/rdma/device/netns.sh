@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=60 debug=long
+# selftest: timeout=240 debug=long
 # Network namespaces, in the shared and in the exclusive mode of the RDMA system.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
 . "$(dirname "$0")/../../lib/ktap.sh"
@@ -15,7 +15,7 @@ same_address_twice() {
 exclusive() {
 	hosts_clean
 	# Not while a namespace is being taken down.
-	until_true 10 rdma system set netns exclusive || return 1
+	until_true 60 rdma system set netns exclusive || return 1
 	hosts_net || return 1
 	# In this mode a device is where it was made, or where it is moved to.
 	local n
@@ -36,7 +36,7 @@ back() {
 	in_host h1 rdma link del x1
 	in_host h2 rdma link del x2
 	hosts_clean
-	until_true 10 rdma system set netns shared
+	until_true 60 rdma system set netns shared
 }
 lib=$(cd "$(dirname "$0")/../../../tools/lib" && pwd)
 

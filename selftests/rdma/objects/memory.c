@@ -897,24 +897,27 @@ static void deregister_quietly(struct pair *self)
 	const int times = 200;
 	pthread_t busy[2];
 	uint8_t *p = pages(1, 0);
-	long calls;
-	int i;
+	long calls = times;
+	int i, tries = on_debug_kernel() ? 1 : 5;
 
 	memset(p, 1, PAGE);
 	make_pair(self);
 	for (i = 0; i < 2; i++)
 		CHECK(!pthread_create(&busy[i], NULL, spin, NULL));
-	calls = calls_between_cpus();
-	for (i = 0; i < times; i++) {
-		struct ibv_mr *mr = ibv_reg_mr(self->b.pd, p, PAGE, IBV_ACCESS_LOCAL_WRITE);
+	/* On a slow machine others interrupt CPUs for as long as this takes. */
+	while (tries-- && calls >= times / 2) {
+		calls = calls_between_cpus();
+		for (i = 0; i < times; i++) {
+			struct ibv_mr *mr = ibv_reg_mr(self->b.pd, p, PAGE, IBV_ACCESS_LOCAL_WRITE);
 
-		CHECK(mr && !ibv_dereg_mr(mr));
+			CHECK(mr && !ibv_dereg_mr(mr));
+		}
+		calls = calls_between_cpus() - calls;
+		printf("%ld interrupts for %d\n", calls, times);
 	}
-	calls = calls_between_cpus() - calls;
 	is_over = 1;
 	for (i = 0; i < 2; i++)
 		CHECK(!pthread_join(busy[i], NULL));
-	printf("%ld interrupts for %d\n", calls, times);
 	/* The debug kernel interrupts CPUs for its own purposes: about twice for each registration. */
 	if (!on_debug_kernel())
 		CHECK(calls < times / 2);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240 debug
+# selftest: timeout=480 debug
 # A device is removed while a program uses it, over RC or XRC: by name, with its net
 # device, with its namespace, with the module. Also a program that is killed while it
 # sends.

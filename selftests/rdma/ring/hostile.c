@@ -215,6 +215,9 @@ static void round_of_garbage(const struct devices *on, uint64_t seed)
 	look_for_rings(&flows[0]);
 	spares_indices = rnd(2);
 	CHECK(!pthread_create(&writer, NULL, rewrite, &of_thread));
+	/* On a busy machine the thread may begin after all calls. */
+	while (!atomic_load(&progress->rewrites))
+		sched_yield();
 	for (i = 0; i < CALLS; i++) {
 		call(&flows[rnd(KINDS)], i);
 		atomic_fetch_add(&progress->calls, 1);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=180 debug
+# selftest: timeout=360 debug
 # Send rings of processes that post many small messages one by one, which the kernel polls
 # while a CPU is idle, and which a timer looks at while none is.
 . "$(dirname "$0")/../../../tools/lib/net.sh"
@@ -62,8 +62,7 @@ one_at_a_time() {
 	timeout 60 "$SELFTEST_BIN/selftest-wander" small "${ends[@]}" && [ "$(polls)" = "$before" ]
 }
 not_wanted() {
-	hosts_clean && loaded_with 0 && hosts_up 1500 && ends &&
-		flow 500 && [ "$(polls)" = 0 ]
+	again_with 0 && flow 500 && [ "$(polls)" = 0 ]
 }
 
 # Processes that leave no CPU idle.
@@ -89,20 +88,38 @@ plan $((${#cases[@]} + ${#timed[@]} + 6))
 rate=1
 [ -z "$SELFTEST_DEBUG" ] || rate=2
 loaded_with() { modprobe -r xroce && modprobe xroce poll_rings="$1"; }
+again_with() { hosts_clean && loaded_with "$1" && hosts_up 1500 && ends; }
+# at_any_rate PROGRAM CASE: if the program says that this machine is too slow, any rate is enough.
+at_any_rate() {
+	"$@" "${ends[@]}"
+	local rc=$?
+	[ $rc = 77 ] || return $rc
+	again_with 2 && "$@" "${ends[@]}"
+	rc=$?
+	again_with $rate && return $rc
+}
 loaded_with $rate
 hosts_up 1500 || die "no hosts"
 ends
 for c in "${cases[@]}"; do
 	read -r program name <<<"$c"
+	ends
 	# The debug kernel runs only those in which something ends.
 	how=check
 	[[ $name =~ ^(reset|error|destroy|on_demand)$ ]] || how=check_stock
-	$how "$name" "$program" "$name" "${ends[@]}"
+	case $name in
+	reads) $how "$name" at_any_rate "$program" "$name" ;;
+	*) $how "$name" "$program" "$name" "${ends[@]}" ;;
+	esac
 done
 busy
 for c in "${timed[@]}"; do
 	read -r program name <<<"$c"
-	COUNTER=send_ring_ticks check "$name, no CPU idle" "$program" "$name" "${ends[@]}"
+	ends
+	case $name in
+	reads) COUNTER=send_ring_ticks check "$name, no CPU idle" at_any_rate "$program" "$name" ;;
+	*) COUNTER=send_ring_ticks check "$name, no CPU idle" "$program" "$name" "${ends[@]}" ;;
+	esac
 done
 idle
 export TRACE=/sys/kernel/tracing/instances/selftest

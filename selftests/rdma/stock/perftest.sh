@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=500 debug=long
+# selftest: timeout=1200 debug=long
 # perftest with few iterations: every operation on every kind of queue pair, in all
 # sizes, and its other modes.
 . "$(dirname "$0")/../../../tools/lib/net.sh"

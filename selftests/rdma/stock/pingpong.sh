@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240 debug=long
+# selftest: timeout=480 debug=long
 # The pingpong programs of ibverbs-utils, polling and with events. Without --long, the
 # debug kernel runs only ibv_xsrq_pingpong.
 . "$(dirname "$0")/../../../tools/lib/net.sh"

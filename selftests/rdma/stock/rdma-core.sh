@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=480 debug=long
+# selftest: timeout=960 debug=long
 # rdma-core's own suite: its tests of XRC, memory, shared receive and completion queues,
 # devices and extended queue pairs; with --long, all of its tests. None may fail, and
 # those of rdma-core.list must be run and pass. The documentation says which tests are
@@ -11,7 +11,7 @@
 docs=${RDMA_CORE_TESTS:-/usr/share/doc/rdma-core/tests}
 [ -d $docs ] || skip_all "rdma-core's tests are not installed"
 words="xrc test_mr test_odp test_srq parent_domain shared_pd DMTest test_cq qpex test_device"
-limit=$((460 * SELFTEST_SLOW))
+limit=$((900 * SELFTEST_SLOW))
 [ -z "$SELFTEST_LONG" ] || words= limit=$((limit * 3))
 # It starts processes that inherit what they use, which Python no longer does
 # unless it is told to. The names of tests that pass go into a file.

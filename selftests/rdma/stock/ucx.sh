@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=300
+# selftest: timeout=600
 # UCX over verbs: ucx_perftest's tests of the transports rc_verbs and ud_verbs and of
 # the layers on top of them, and io_demo, which connects through the connection manager
 # and checks the data. Debian's UCX 1.23 has no verbs transports; this one is Debian
@@ -69,7 +69,7 @@ messages=(
 
 # The server has no end of its own. -q: both ends check each byte and the order.
 demo() { # SETTINGS
-	duo cm 60 "$1 UCX_NET_DEVICES=x1:1 io_demo -q -A -b 8 -d 1:200000 & until [ -e $tmp/done ]; do sleep 0.02; done; kill %1" \
+	duo cm 150 "$1 UCX_NET_DEVICES=x1:1 io_demo -q -A -b 8 -d 1:200000 & until [ -e $tmp/done ]; do sleep 0.02; done; kill %1" \
 		"$1 UCX_NET_DEVICES=x2:1 io_demo -q -A -b 8 -d 1:200000 -o read,write -i 100 -w 8 $ADDR1; rc=\$?; touch $tmp/done; exit \$rc" ||
 		return
 	rm -f "$tmp/done"

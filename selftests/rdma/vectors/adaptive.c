@@ -76,15 +76,16 @@ static void end(struct ibv_cq *cq, struct end e[2])
 
 /*
  * One completion for an event at first, then a crowd, until that shows or can be seen
- * not to.
+ * not to. A level lasts for PERIOD events at least: on a busy machine it goes up and
+ * down, and each of them has to be seen.
  */
 static int grow(struct vectors *self, struct ibv_cq *cq, struct end e[2])
 {
 	int i, level = 0;
 
 	load(self, cq, e, 2 * PERIOD + 2, 1);
-	for (i = 0; i < 10 && !level; i++) {
-		load(self, cq, e, 2 * PERIOD, CROWD);
+	for (i = 0; i < 40 && !level; i++) {
+		load(self, cq, e, i ? PERIOD / 2 : 2 * PERIOD, CROWD);
 		level = shown(self, "level");
 	}
 	return level;

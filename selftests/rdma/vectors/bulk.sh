@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240
+# selftest: timeout=360
 # Bulk work is done on the CPU that the affinity of a completion vector names; small
 # messages are handled where they come.
 . "$(dirname "$0")/../../../tools/lib/net.sh"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=300 debug
+# selftest: timeout=400 debug
 # Completion vectors as a program sees them: which interrupt counts and on which CPU,
 # arming, channels, moderation, errors; and the device is removed at the same time.
 . "$(dirname "$0")/../../../tools/lib/net.sh"

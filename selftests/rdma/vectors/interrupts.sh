@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240 debug
+# selftest: timeout=480 debug
 # Completion vectors as the administrator sees them: names and counts in
 # /proc/interrupts, affinity, CPU hotplug, the module parameters, and that they are
 # removed with the device.

@@ -93,7 +93,7 @@ static void moderation(const struct devices *on)
 {
 	struct ibv_modify_cq_attr m = { .attr_mask = IBV_CQ_ATTR_MODERATE };
 	struct ibv_device_attr_ex attr;
-	int max_count, max_period, round, quick = 0;
+	int max_count, max_period, round, chances = 0, quick = 0;
 	double start;
 
 	setup(on);
@@ -125,12 +125,13 @@ static void moderation(const struct devices *on)
 		early = poll(&p, 1, 0);
 		if (now() - start < max_period / 1e6)
 			CHECK(!early);
+		chances += now() - start < max_period / 2e6;
 		complete(&a, 1);
 		take_event(&a, 8);
 		quick += now() - start < max_period / 1e6;
 	}
-	printf("%d of %d rounds were quick\n", quick, round);
-	CHECK(quick);
+	printf("%d of %d rounds were quick, %d had a chance\n", quick, round, chances);
+	CHECK(quick || chances < 5);
 	end_armed(&a);
 }
 

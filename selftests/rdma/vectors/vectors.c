@@ -150,7 +150,7 @@ static void rarer(struct vectors *self)
 static void at_the_eighth(struct vectors *self, int entries, int count)
 {
 	struct ibv_device_attr_ex attr;
-	int max_period, round, i, before, quick = 0;
+	int max_period, round, i, before, chances = 0, quick = 0;
 	struct ibv_cq *cq;
 	struct end e[2];
 	double start, period;
@@ -173,6 +173,7 @@ static void at_the_eighth(struct vectors *self, int entries, int count)
 		before = fence(self, 0, cq);
 		if (now() - start < period)
 			CHECK(before == 0);
+		chances += now() - start < period / 2;
 		complete_receive(self, e, 0);
 		if (!before)
 			CHECK(event_of(self->channel) == cq);
@@ -180,8 +181,8 @@ static void at_the_eighth(struct vectors *self, int entries, int count)
 		CHECK(fence(self, 0, cq) == 0);
 		drain(cq, 8);
 	}
-	printf("%d of %d rounds were quick\n", quick, round);
-	CHECK(quick);
+	printf("%d of %d rounds were quick, %d had a chance\n", quick, round, chances);
+	CHECK(quick || chances < 5);
 }
 
 static void counted(struct vectors *self)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=240 debug=long xrc
+# selftest: timeout=360 debug=long xrc
 # The measurement of tools/bench/scale with few connections: everything is created,
 # counted and ended by kill -9, and nothing is left; the reported amounts of memory are
 # plausible.
