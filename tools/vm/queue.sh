@@ -52,6 +52,25 @@ queue_skip() {
 queue_list() { "$repo/selftests/run" --list --longest-first "$@"; }
 
 queue_guest() {
+	local rc=0
+	queue_boots "$@" || rc=$?
+	# A guest that dies before it loads the module has met a fault of the emulator or the kernel,
+	# such as a trap while the kernel patches itself. It may try once more.
+	if [ $rc = 99 ] && [ ! -s "$queue/$1.ran" ]; then
+		together echo "# guest $1 has died without a test, and begins again"
+		rc=0
+		queue_boots "$@" || rc=$?
+	fi
+	# 1 is a test that failed, which is counted.
+	case $rc in
+	0) ;;
+	1) [ -e "$queue/$1.failed" ] || fail 1 "guest $1 (exit status 1)" ;;
+	*) fail 1 "guest $1 (exit status $rc), in which ran: $(tr '\n' ' ' <"$queue/$1.ran")" ;;
+	esac
+}
+
+# queue_boots NAME COMMAND...: run the guest; its exit status.
+queue_boots() {
 	local name=$1 rc=0
 	shift
 	# Every test may be taken by the time that this guest could begin.
@@ -61,12 +80,7 @@ queue_guest() {
 		env SELFTEST_BIN=/usr/local/bin SELFTEST_TIMES="$times" selftests/run --queue /mnt/share "${queue_args[@]}" \
 		2>"$queue/$name.err" | queue_output "$name" || rc=$?
 	[ ! -s "$queue/$name.err" ] || together sed "s/^/# guest $name: /" "$queue/$name.err"
-	# 1 is a test that failed, which is counted.
-	case $rc in
-	0) ;;
-	1) [ -e "$queue/$name.failed" ] || fail 1 "guest $name (exit status 1)" ;;
-	*) fail 1 "guest $name (exit status $rc), in which ran: $(tr '\n' ' ' <"$queue/$name.ran")" ;;
-	esac
+	return $rc
 }
 
 # queue_output NAME: print the output of a guest's selftests/run, a test at a time.
