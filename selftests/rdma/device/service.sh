@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=120 debug=long
+# selftest: timeout=240 debug=long
 # tools/system/link, with which xroce@IFACE.service makes and removes devices: what it does, and
 # the one line that says what to do when there can be no device. The plug-in's line about a
 # libibverbs that it does not know, too. tools/vm/check-boot has a kernel that takes signed modules

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90
+# selftest: timeout=150
 # FLUSH to persistence: which memory, who may do it, and how much leaves the CPU caches;
 # within a device and on the wire. The debug kernel has no drivers for such memory;
 # memory.c tests what is possible there.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# selftest: timeout=90 debug=long xrc
+# selftest: timeout=150 debug=long xrc
 # libfabric's verbs provider over XRC, under its datagram layer. The connection manager
 # makes connections in both directions; a connection to a second process of the domain
 # asks this process to open the target QP by its number. preload/xrcfabric.c explains
