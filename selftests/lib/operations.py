@@ -147,6 +147,8 @@ class Conversation:
         self.received = []
         # What says that a receive holds a key that is no more good.
         self.with_inv = WITH_INV
+        # The responder keeps requests that come before an earlier one.
+        self.keeps_early = True
         # What must be on the wire, responses by PSN; and in memory.
         self.requests, self.responses, self.landed = [], {}, []
 
@@ -401,7 +403,8 @@ class Conversation:
         was_repeated, missing = len(asked) > len(requests), set(self.responses)
         for packet in answers:
             is_ack = packet.opcode == self.base | ACK and packet.fields['syndrome'] < 0x20
-            if packet.opcode == self.base | ACK and packet.fields['syndrome'] == OUT_OF_ORDER:
+            is_nak = packet.opcode == self.base | ACK and packet.fields['syndrome'] == OUT_OF_ORDER
+            if is_nak and not self.keeps_early:
                 # The requests were sent in order, as was just seen. A packet that one CPU sends can
                 # be received before one that another CPU has sent: the doorbell sends on the CPU of
                 # the process, an ACK has others sent on the CPU to which it comes.

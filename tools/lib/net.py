@@ -91,7 +91,7 @@ def gid_index(dev, version=4):
 
 
 def counters(dev, names=None):
-    """Hw counters of port 1 by name: all, or those named: each is a file to read."""
+    """Hw counters of port 1 by name: all, or only those named, since each is a file to read."""
     base = f'/sys/class/infiniband/{dev}/ports/1/hw_counters'
     out = {}
     for name in names or os.listdir(base):

@@ -98,6 +98,7 @@ def conversation_of(kind, place, way):
     conversation = Conversation(kind, *ends(place, way))
     if way == 'to-rxe':
         conversation.with_inv = RXE_WITH_INV
+        conversation.keeps_early = False
     tap.frames()
     return conversation
 
