@@ -56,8 +56,8 @@ queue_guest() {
 	queue_boots "$@" || rc=$?
 	# A guest that dies before it loads the module has met a fault of the emulator or the kernel,
 	# such as a trap while the kernel patches itself. It may try once more.
-	if [ $rc = 99 ] && [ ! -s "$queue/$1.ran" ]; then
-		together echo "# guest $1 has died without a test, and begins again"
+	if [ $rc = 99 ] && [ ! -e "$queue/$1.up" ]; then
+		together echo "# guest $1 has died without the module, and begins again"
 		rc=0
 		queue_boots "$@" || rc=$?
 	fi
@@ -88,6 +88,7 @@ queue_output() {
 	local name=$1 line n= t= block=()
 	while IFS= read -r line || [ -n "$line" ]; do
 		case $line in
+		"# is up") : >"$queue/$name.up" ;;
 		"# begins "*)
 			read -r n t <<<"${line#"# begins "}"
 			echo "$t" >>"$queue/$name.ran"
