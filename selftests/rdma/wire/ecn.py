@@ -24,9 +24,10 @@ import traffic
 import verbs
 import wire
 from ktap import expect, expect_eq
+from roce import CNP
 from tap import Tap
 
-CNP, ECT0, CE = 0x81, 2, 3
+ECT0, CE = 2, 3
 # The type of service that has a priority: IPTOS_LOWDELAY, TC_PRIO_INTERACTIVE.
 LOW_DELAY, INTERACTIVE = 0x10, 6
 # What ConnectX gives notifications: DSCP 48.

@@ -26,6 +26,7 @@ from pyverbs.libibverbs_enums import ibv_qp_attr_mask as MASK
 from pyverbs.mr import MR
 from pyverbs.pd import PD
 from pyverbs.srq import SRQ, SrqAttr, SrqInitAttr
+from roce import CNP
 from verbs import (
     ACC,
     ALL,
@@ -1179,14 +1180,17 @@ def answers_to_nobody():
 @case
 def answers_meanwhile():
     """Packets that wait are answered in portions: a sender without a window must not stand still
-    for an answer to all of them. These come while the first of them waits for memory."""
-    attempts(are_answered_in_portions)
+    for an answer to all of them. These come while the first of them waits for memory. If they are
+    many, the sender is told of congestion."""
+    attempts(lambda: are_answered_in_portions(130, False))
+    attempts(lambda: are_answered_in_portions(600, True))
 
 
-def are_answered_in_portions():
+def are_answered_in_portions(count, is_told):
     """False if the first of them has given up waiting."""
-    count, most = 130, 64
+    most = 64
     t = Target()
+    before = net.counters('x1')
     memory = guard.Guarded(2)
     mr = MR(t.node.pd, 2 * guard.PAGE, ALL | int(ACC.IBV_ACCESS_ON_DEMAND), address=memory.address)
     start = time.monotonic()
@@ -1209,8 +1213,11 @@ def are_answered_in_portions():
     def has_given_up():
         return got and got[0][1] == psn(0) and got[0][2][0] == NAK_ACCESS
 
+    notices = []
+
     def is_answered():
-        got.extend(link.answers(GHOST))
+        for answer in link.answers(GHOST):
+            (notices if answer[0] == CNP else got).append(answer)
         return got and (has_given_up() or got[-1][1] == psn(count - 1))
 
     ktap.wait_for('the last answer', 20, is_answered)
@@ -1225,6 +1232,12 @@ def are_answered_in_portions():
     )
     ends = [-1] + [at - PSN & 0xFFFFFF for _, at, _ in got]
     expect(max(b - a for a, b in zip(ends, ends[1:])) <= most, f'the answers are for {ends[1:]}')
+    after = net.counters('x1')
+    told, marked = (
+        after[name] - before[name] for name in ('np_cnp_sent', 'np_ecn_marked_roce_packets')
+    )
+    expect_eq((bool(notices), marked), (is_told, 0), 'told of congestion, without marks')
+    expect_eq(told, len(notices), 'notifications sent')
     mr.close()
     t.close()
     return True

@@ -66,6 +66,12 @@ impl<N: Copy + 'static> Backlog<N> {
         Err(skb)
     }
 
+    /// Whether more than half of the room is taken, in packets or in bytes. A hint. Any context.
+    #[inline]
+    pub fn is_half_full(&self) -> bool {
+        self.queue.is_half_full()
+    }
+
     /// Puts a packet in its place by `order`, a number that may wrap: those in the queue are less
     /// than 2^15 apart. The work is in proportion to the packets behind it. Any context.
     ///

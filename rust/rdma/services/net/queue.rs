@@ -127,6 +127,21 @@ impl Queue {
         unsafe { bindings::xrdma_skb_queue_len(self.queue.get()) as usize }
     }
 
+    /// Whether more than half of the packets, or half of the bytes, are there that the queue takes
+    /// at most. A hint. Any context.
+    #[inline]
+    pub(super) fn is_half_full(&self) -> bool {
+        // SAFETY: The queue and its count are valid as long as `self`, and read as shared data.
+        unsafe {
+            bindings::xrdma_skb_queue_is_half_full(
+                self.queue.get(),
+                self.bytes.get(),
+                self.limit,
+                self.max_bytes,
+            )
+        }
+    }
+
     /// Drops all packets. Any context.
     pub(super) fn purge(&self) {
         // SAFETY: The queue and its count are valid as long as `self`.

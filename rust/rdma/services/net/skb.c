@@ -174,14 +174,14 @@ static bool fits_in(const struct sk_buff_head *q, const u32 *bytes, u32 limit,
 /* @skb joins a queue, or leaves it: under the lock of the queue. */
 static void charge(u32 *bytes, const struct sk_buff *skb, struct xrdma_process *p)
 {
-	*bytes += skb->truesize;
+	WRITE_ONCE(*bytes, *bytes + skb->truesize);
 	atomic64_add(skb->truesize, &p->backlog);
 	atomic64_add(skb->truesize, &xrdma_backlog_all);
 }
 
 static void uncharge(u32 *bytes, const struct sk_buff *skb, struct xrdma_process *p)
 {
-	*bytes -= skb->truesize;
+	WRITE_ONCE(*bytes, *bytes - skb->truesize);
 	atomic64_sub(skb->truesize, &p->backlog);
 	atomic64_sub(skb->truesize, &xrdma_backlog_all);
 }
@@ -282,6 +282,13 @@ struct sk_buff *xrdma_skb_queue_pop_until(struct sk_buff_head *q, __u32 *bytes,
 __u32 xrdma_skb_queue_len(const struct sk_buff_head *q)
 {
 	return skb_queue_len_lockless(q);
+}
+
+/* Without the lock, for which READ_ONCE() is needed. A hint. Any context. */
+bool xrdma_skb_queue_is_half_full(const struct sk_buff_head *q, const __u32 *bytes,
+				  __u32 limit, __u32 max_bytes)
+{
+	return skb_queue_len_lockless(q) > limit / 2 || READ_ONCE(*bytes) > max_bytes / 2;
 }
 
 /* skb_queue_purge() does not count. */

@@ -83,6 +83,8 @@ bool xrdma_skb_queue_push(struct sk_buff_head *q, __u32 *bytes,
 struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes,
 				    struct xrdma_process *p);
 __u32 xrdma_skb_queue_len(const struct sk_buff_head *q);
+bool xrdma_skb_queue_is_half_full(const struct sk_buff_head *q, const __u32 *bytes,
+				  __u32 limit, __u32 max_bytes);
 void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes,
 			   struct xrdma_process *p);
 

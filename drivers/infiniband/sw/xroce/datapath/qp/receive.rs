@@ -166,6 +166,10 @@ impl RecvSide {
 
     fn run_connected(&mut self, qp: &WireQp, packet: Option<Verified>) -> Run {
         let now = rdma::timer::now_ns();
+        // UC has no window that could shrink.
+        if qp.kind.is_reliable() && qp.is_crowded() {
+            self.notify(qp, now);
+        }
         self.begin_early(qp, now);
         let mut has_taken = false;
         let mut more = take_packets(qp, &qp.requests, packet, |packet| {
@@ -203,6 +207,7 @@ impl RecvSide {
             None => return None,
         };
         if packet.is_marked() && !was_kept {
+            qp.device.count(Counter::EcnMarked, 1);
             self.notify(qp, now);
         }
         let (responder, mut env) = self.split(qp);
@@ -217,9 +222,9 @@ impl RecvSide {
         is_early.then_some(message.bth.psn)
     }
 
-    /// A request came marked.
+    /// Requests meet congestion in the network or in this host. Their sender is told, but not
+    /// again soon.
     fn notify(&mut self, qp: &WireQp, now: u64) {
-        qp.device.count(Counter::EcnMarked, 1);
         if !self.notifier.on_marked(now) {
             return;
         }

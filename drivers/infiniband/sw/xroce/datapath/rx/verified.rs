@@ -160,6 +160,12 @@ impl Backlog {
         self.packets.push(packet.0).map_err(Verified)
     }
 
+    /// Whether more than half of the room is taken, see [`rdma::net::Backlog::is_half_full`].
+    #[inline]
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.packets.is_half_full()
+    }
+
     /// Takes the oldest packet. Any context.
     #[inline]
     pub(crate) fn pop(&self) -> Option<Verified> {
