@@ -16,7 +16,7 @@
 //! - [`psn`], [`number`], [`key`], [`opcode`], [`mtu`], [`icrc`], [`status`]: definitions that both
 //!   ends share;
 //! - [`window`], [`congestion`], [`retry`], [`rnr`], [`rtt`]: the amount of data in flight,
-//!   congestion control, retries, and waiting times;
+//!   congestion control, retries, and waiting times; [`ask_limit`]: packets to silent peers;
 //! - [`event`]: when a completion raises an event; [`ticks`]: when a send ring is looked at while
 //!   no doorbell rings for it.
 //!
@@ -48,6 +48,7 @@
     )
 )]
 
+pub mod ask_limit;
 pub mod bandwidth;
 pub mod congestion;
 pub mod event;

@@ -1,40 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How many packets a device sends that only ask silent peers for an answer, see `echo.rs` of crate
-//! `roce`. One connection asks every 3 ms for two seconds; thousands of them, to a host that has
-//! died, must not take a CPU.
+//! The limit of packets that only ask silent peers for an answer, see [`roce::ask_limit`], for all
+//! connections of a device.
 
 use crate::prelude::*;
+use roce::ask_limit::one_more;
 
-/// A period, as a power of two of nanoseconds: 1 ms.
-const PERIOD_SHIFT: u32 = 20;
+/// So often a packet is counted anew, because another CPU has counted one meanwhile. Who has lost
+/// so often does without: the others have asked.
+const TRIES: u32 = 8;
 
-/// Packets in a period.
-const MOST: u32 = 64;
-
-/// Counts those of the present period. The two numbers are not changed together: a few more packets
-/// may be let through at the beginning of a period.
+/// Counts them.
 pub(crate) struct AskLimit {
-    period: Atomic<u32>,
-    asked: Atomic<u32>,
+    word: Atomic<u64>,
 }
 
 impl AskLimit {
     /// None was sent.
     pub(crate) fn new() -> Self {
         AskLimit {
-            period: Atomic::new(0),
-            asked: Atomic::new(0),
+            word: Atomic::new(0),
         }
     }
 
     /// True if one more may be sent, which is counted. Any context.
     pub(crate) fn pass(&self) -> bool {
-        let period = (now_ns() >> PERIOD_SHIFT) as u32;
-        if self.period.load(Relaxed) != period {
-            self.period.store(period, Relaxed);
-            self.asked.store(0, Relaxed);
+        let now = now_ns();
+        let mut word = self.word.load(Relaxed);
+        for _ in 0..TRIES {
+            let Some(next) = one_more(word, now) else {
+                return false;
+            };
+            match self.word.cmpxchg(word, next, Relaxed) {
+                Ok(_) => return true,
+                Err(seen) => word = seen,
+            }
         }
-        self.asked.load(Relaxed) < MOST && self.asked.fetch_add(1, Relaxed) < MOST
+        false
     }
 }
