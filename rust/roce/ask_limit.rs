@@ -30,7 +30,8 @@ const PERIOD_SHIFT: u32 = 20;
 /// What becomes of `word` if one more packet is sent at `now`, nanoseconds; `None` if none may be.
 ///
 /// The upper half of the word is the period, whose number comes round after 52 days; the lower one
-/// counts its packets. It begins with 0.
+/// counts its packets. It begins with 0. A CPU whose time is a little behind that of another may
+/// begin a period once more.
 #[inline]
 pub const fn one_more(word: u64, now: u64) -> Option<u64> {
     let period = (now >> PERIOD_SHIFT) as u32;

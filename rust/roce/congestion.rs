@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The reaction to congestion marks of the network (ECN), except for that of the window
-//! ([`crate::window::Window::on_mark`]): when a receiver of marked packets notifies their sender,
+//! The reaction to congestion, which the network marks (ECN) or the receiving host sees, except for
+//! that of the window ([`crate::window::Window::on_mark`]): when a receiver notifies the sender,
 //! and how a responder slows down its READ responses.
 
 /// Shortest time between two notifications of a connection, nanoseconds: about
@@ -29,8 +29,7 @@ pub const fn with_ecn(tos: u8, ecn: u8) -> u8 {
     tos & !3 | ecn & 3
 }
 
-/// Decides when a receiver of marked packets sends a congestion notification
-/// packet.
+/// Decides when a receiver of packets that met congestion sends a congestion notification packet.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Notifier {
     /// Not before that time.
@@ -38,7 +37,7 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// A marked packet has come. Whether to tell its sender.
+    /// A packet has come that met congestion, a marked one for example. Whether to tell its sender.
     #[inline]
     pub fn on_marked(&mut self, now: u64) -> bool {
         if now < self.next {

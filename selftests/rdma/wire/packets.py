@@ -1204,6 +1204,8 @@ def are_answered_in_portions(count, is_told):
             for n in range(count)
         ]
     )
+    arrived = before['rcvd_pkts'] + count
+    ktap.wait_for('all have arrived', 10, lambda: net.counters('x1')['rcvd_pkts'] >= arrived)
     early = link.answers(GHOST)
     # It waits for 4 s at least.
     was_slow = time.monotonic() - start > 3

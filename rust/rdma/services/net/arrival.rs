@@ -171,12 +171,6 @@ impl Arrivals {
         self.count.load(Acquire) != 0
     }
 
-    /// Whether more than half of the room is taken, in packets or in bytes. A hint. Any context.
-    #[inline]
-    pub fn is_half_full(&self) -> bool {
-        self.queue.is_half_full()
-    }
-
     /// Appends a packet. Any context.
     ///
     /// # Errors

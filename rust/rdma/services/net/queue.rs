@@ -127,17 +127,19 @@ impl Queue {
         unsafe { bindings::xrdma_skb_queue_len(self.queue.get()) as usize }
     }
 
-    /// Whether more than half of the packets, or half of the bytes, are there that the queue takes
-    /// at most. A hint. Any context.
+    /// Whether more than half of the packets are there that the queue may hold now, or more than
+    /// half of the bytes. A hint. Any context.
     #[inline]
     pub(super) fn is_half_full(&self) -> bool {
-        // SAFETY: The queue and its count are valid as long as `self`, and read as shared data.
+        // SAFETY: The queue, its count and the process are valid as long as `self`; the count is
+        // read as shared data.
         unsafe {
             bindings::xrdma_skb_queue_is_half_full(
                 self.queue.get(),
                 self.bytes.get(),
                 self.limit,
                 self.max_bytes,
+                self.process.as_raw(),
             )
         }
     }

@@ -284,11 +284,21 @@ __u32 xrdma_skb_queue_len(const struct sk_buff_head *q)
 	return skb_queue_len_lockless(q);
 }
 
-/* Without the lock, for which READ_ONCE() is needed. A hint. Any context. */
+/*
+ * Whether more than half is taken of what fits_in() lets in now. Without the lock,
+ * for which READ_ONCE() is needed. A hint. Any context.
+ */
 bool xrdma_skb_queue_is_half_full(const struct sk_buff_head *q, const __u32 *bytes,
-				  __u32 limit, __u32 max_bytes)
+				  __u32 limit, __u32 max_bytes,
+				  const struct xrdma_process *p)
 {
-	return skb_queue_len_lockless(q) > limit / 2 || READ_ONCE(*bytes) > max_bytes / 2;
+	u32 count = skb_queue_len_lockless(q);
+
+	/* The common case, and one packet is no queue. */
+	if (count <= 1)
+		return false;
+	return count > limit / 2 ||
+	       READ_ONCE(*bytes) > min_t(u64, max_bytes, xrdma_backlog_room(p)) / 2;
 }
 
 /* skb_queue_purge() does not count. */

@@ -84,7 +84,8 @@ struct sk_buff *xrdma_skb_queue_pop(struct sk_buff_head *q, __u32 *bytes,
 				    struct xrdma_process *p);
 __u32 xrdma_skb_queue_len(const struct sk_buff_head *q);
 bool xrdma_skb_queue_is_half_full(const struct sk_buff_head *q, const __u32 *bytes,
-				  __u32 limit, __u32 max_bytes);
+				  __u32 limit, __u32 max_bytes,
+				  const struct xrdma_process *p);
 void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes,
 			   struct xrdma_process *p);
 

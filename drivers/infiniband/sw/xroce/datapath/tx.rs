@@ -155,7 +155,7 @@ const CNP_TOS: u8 = 48 << 2 | congestion::NOT_ECT;
 const CNP_PRIORITY: u8 = 6;
 
 /// Tells the peer's queue pair `dest_qpn` that packets of its met congestion. What cannot be sent
-/// is not: the next marked packet tries again. Softirq or process context.
+/// is not: what meets congestion next tries again. Softirq or process context.
 pub(crate) fn notice(
     tunnel: &Tunnel,
     sender: &Sender,

@@ -241,12 +241,6 @@ impl WireQp {
         self.recv_work.give_way(cpu);
     }
 
-    /// Whether requests come faster than this host handles them: those that wait take more than
-    /// half of the room. A hint.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.requests.is_half_full() || self.arrivals.packets.is_half_full()
-    }
-
     /// Drops the packets that wait: the queue pair is reset. Process context.
     pub(super) fn purge_arrivals(&self) {
         while self.arrivals.packets.pop().is_some() {}
