@@ -52,10 +52,8 @@ within() {
 # The debug kernel is slow.
 within_a_host() { within write && { [ -n "$SELFTEST_DEBUG" ] || within read; }; }
 killed() { in_the_midst true; until_true 20 no_user_qps; }
-device_goes() {
-	in_the_midst rdma link delete x1 && until_true 20 no_user_qps && hosts_clean &&
-		hosts_up 1500 && ends
-}
+# Whoever needs the hosts after that makes them anew.
+device_goes() { in_the_midst rdma link delete x1 && until_true 20 no_user_qps; }
 one_at_a_time() {
 	local before
 	before=$(polls)
