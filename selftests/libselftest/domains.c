@@ -40,7 +40,7 @@ void to_rtr(struct ibv_qp *qp, struct ibv_qp_attr attr)
 
 int targets(void)
 {
-	return count("rdma res show qp | grep -c XRC_TGT");
+	return lines_with("XRC_TGT", "rdma res show qp");
 }
 
 void post_srq(struct peer *p, uint32_t slot)
@@ -159,16 +159,30 @@ struct child start_other(const struct domains *self)
 	return start_in(&self->on, self->other_file);
 }
 
+/* The client's GID, for which a device need not be opened again for each order. */
+static const union ibv_gid *client_gid(const struct devices *on)
+{
+	static union ibv_gid gid;
+	static int is_known;
+	struct ibv_context *ctx;
+
+	if (!is_known) {
+		ctx = open_device(on->name[CLIENT]);
+		CHECK(!ibv_query_gid(ctx, 1, on->gid_index[CLIENT], &gid));
+		CHECK(!ibv_close_device(ctx));
+		is_known = 1;
+	}
+	return &gid;
+}
+
 uint32_t tell2(const struct devices *on, struct child *c,
 	       uint32_t (*run)(struct peer *p, const struct message *m),
 	       uint32_t arg, uint32_t extra)
 {
 	struct message m = { .run = run, .arg = arg, .extra = extra };
-	struct ibv_context *ctx = open_device(on->name[CLIENT]);
 	uint32_t answer;
 
-	CHECK(!ibv_query_gid(ctx, 1, on->gid_index[CLIENT], &m.client));
-	ibv_close_device(ctx);
+	m.client = *client_gid(on);
 	CHECK(write(c->fd, &m, sizeof(m)) == sizeof(m));
 	CHECK(read(c->fd, &answer, sizeof(answer)) == sizeof(answer));
 	return answer;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <regex.h>
+
 #include "rcvqp.h"
 
 uint32_t create(struct peer *p, const struct message *m)
@@ -44,11 +46,28 @@ uint32_t to_error(struct peer *p, const struct message *m)
 
 int shown(uint32_t qpn, int views, int registrations)
 {
-	char command[256];
+	char command[64], wanted[128], text[4096];
+	regex_t regex;
+	size_t i, n;
+	int found;
+	FILE *f;
 
-	snprintf(command, sizeof(command),
-		 "rdma -dd res show qp lqpn %u | tr '\\n' ' ' | grep -Ec "
-		 "'XRC_TGT.*xrcd [1-9][0-9]* .*views %d .*registrations %d'",
-		 qpn, views, registrations);
-	return count(command);
+	snprintf(command, sizeof(command), "rdma -dd res show qp lqpn %u", qpn);
+	snprintf(wanted, sizeof(wanted),
+		 "XRC_TGT.*xrcd [1-9][0-9]* .*views %d .*registrations %d([^0-9]|$)",
+		 views, registrations);
+	f = popen(command, "r");
+	CHECK(f);
+	n = fread(text, 1, sizeof(text) - 1, f);
+	text[n] = 0;
+	CHECK(n < sizeof(text) - 1);
+	CHECK(pclose(f) == 0);
+	/* What belongs to a queue pair takes several lines. */
+	for (i = 0; i < n; i++)
+		if (text[i] == '\n')
+			text[i] = ' ';
+	CHECK(!regcomp(&regex, wanted, REG_EXTENDED | REG_NOSUB));
+	found = !regexec(&regex, text, 0, NULL, 0);
+	regfree(&regex);
+	return found;
 }

@@ -89,3 +89,19 @@ int count(const char *command)
 	pclose(f);
 	return n;
 }
+
+int lines_with(const char *word, const char *command)
+{
+	FILE *f = popen(command, "r");
+	size_t size = 0;
+	char *line = NULL;
+	int n = 0, status;
+
+	CHECK(f);
+	while (getline(&line, &size, f) > 0)
+		n += !!strstr(line, word);
+	free(line);
+	status = pclose(f);
+	CHECK(status == 0);
+	return n;
+}

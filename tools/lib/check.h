@@ -48,4 +48,10 @@ void gets_to(struct ibv_qp *qp, enum ibv_qp_state state);
 /* The number that COMMAND prints. */
 int count(const char *command);
 
+/*
+ * How many lines with WORD COMMAND prints. It takes no other process than COMMAND: on the debug
+ * kernel each one takes half a second.
+ */
+int lines_with(const char *word, const char *command);
+
 #endif /* SELFTEST_CHECK_H */

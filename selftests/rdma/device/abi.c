@@ -143,7 +143,7 @@ static int open_file(const struct devices *on)
 
 static int contexts(void)
 {
-	return count("rdma res show ctx | wc -l");
+	return lines_with("", "rdma res show ctx");
 }
 
 static int files(void)

@@ -65,7 +65,7 @@ static uint32_t hear(int fd)
 
 static int targets(void)
 {
-	return count("rdma res show qp | grep -c XRC_TGT");
+	return lines_with("XRC_TGT", "rdma res show qp");
 }
 
 static struct ibv_xrc_domain *domain_of(struct ibv_context *ctx, const char *path)
