@@ -13,9 +13,9 @@ group="-M 0:0:0:0:0:0:0:0:0:0:255:255:239:7:7:8"
 
 # Each a name, a program and its options. What does not touch is done at one go.
 connected=( # %c is RC or XRC
-	"%c-send-bw-all-sizes ib_send_bw -c %c -n 10 -a"
-	"%c-write-bw-all-sizes ib_write_bw -c %c -n 10 -a"
-	"%c-read-bw-all-sizes ib_read_bw -c %c -n 10 -a"
+	"%c-send-bw-all-sizes ib_send_bw -c %c -n 5 -a"
+	"%c-write-bw-all-sizes ib_write_bw -c %c -n 5 -a"
+	"%c-read-bw-all-sizes ib_read_bw -c %c -n 5 -a"
 	"%c-atomic-bw-cas ib_atomic_bw -c %c -n 200 -A CMP_AND_SWAP"
 	"%c-atomic-bw-faa ib_atomic_bw -c %c -n 200 -A FETCH_AND_ADD"
 	"%c-send-lat-inline ib_send_lat -c %c -n 50 -s 512 -I 512"
@@ -30,8 +30,8 @@ connected=( # %c is RC or XRC
 	"%c-read-bw-events ib_read_bw -c %c -n 100 -s 8192 -b -e -q 2 -o 4"
 )
 others=(
-	"UC-send-bw-all-sizes ib_send_bw -c UC -n 10 -a"
-	"UC-write-bw-all-sizes ib_write_bw -c UC -n 10 -a"
+	"UC-send-bw-all-sizes ib_send_bw -c UC -n 5 -a"
+	"UC-write-bw-all-sizes ib_write_bw -c UC -n 5 -a"
 	"UC-send-lat-inline ib_send_lat -c UC -n 100 -s 512 -I 512"
 	"UC-write-lat ib_write_lat -c UC -n 100 -s 8"
 	"UC-send-bw-events ib_send_bw -c UC -n 100 -s 4096 -b -e -q 2"
@@ -53,9 +53,11 @@ modes=(
 	"RC-odp ib_read_bw -n 50 -s 65536 --odp"
 )
 
-# run LINE: one of the above; rxe has no XRC. A program takes ten seconds, most of which it needs to
-# start. XRC repeats one of each kind of RC's operations; with --long, all of them.
-few='^XRC-(write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
+# run LINE: one of the above; rxe has no XRC. A program takes some seconds, most of which it needs to
+# start. XRC repeats one of each kind of RC's operations; with --long, all of them. All sizes, which
+# take longest, are those of RC, and of UC's SENDs.
+few='^XRC-(.*all-sizes|write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
+few+='|^UC-write-bw-all-sizes'
 run() {
 	local name args how=check
 	read -r name args <<<"$1"
