@@ -26,7 +26,7 @@ class Tap:
     def __init__(self, host='h1', dev='e1', most=65536, supers=False):
         self.most = most
         if not supers:
-            net.sh('single_packets')
+            net.single_packets()
         here = os.open('/proc/self/ns/net', os.O_RDONLY)
         there = os.open('/run/netns/' + host, os.O_RDONLY)
         os.setns(there, wire.CLONE_NEWNET)

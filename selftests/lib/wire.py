@@ -87,7 +87,7 @@ class Wire:
     """The link of host h2. The hosts send no super-packets any more."""
 
     def __init__(self):
-        net.sh('single_packets')
+        net.single_packets()
         here = os.open('/proc/self/ns/net', os.O_RDONLY)
         there = os.open('/run/netns/h2', os.O_RDONLY)
         os.setns(there, CLONE_NEWNET)

@@ -20,6 +20,27 @@ def sh(command, check=True, host=None):
     return done.stdout
 
 
+def run_in(host, *argv, check=True):
+    """Run a program in the namespace of a host; return its output. It takes one process, where sh()
+    takes several and reads net.sh, for seconds on the debug kernel."""
+    done = subprocess.run(
+        ['nsenter', f'--net=/run/netns/{host}', *argv],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if check and done.returncode:
+        raise RuntimeError(f'`{" ".join(argv)}` failed ({done.returncode}):\n{done.stdout}')
+    return done.stdout
+
+
+def single_packets():
+    """No super-packets between the hosts, so that a capture sees single packets."""
+    for n in (1, 2):
+        run_in(f'h{n}', 'ethtool', '-K', f'e{n}', 'tx-gso-list', 'off', check=False)
+
+
 def hosts_up(mtu=1500, type1=TYPE, type2=None):
     """Namespaces h1, h2 with devices x1, x2 on the two ends of a veth pair."""
     sh(f'load_module; hosts_up {mtu} {type1} {type2 or type1}')

@@ -97,15 +97,6 @@ in_host() {
 # queueing discipline sees single packets.
 plain_link() { in_host "$1" ethtool -K "$2" tso off gso off gro off >/dev/null 2>&1; }
 
-# single_packets: no super-packets between the hosts, so that a capture sees single packets.
-single_packets() {
-	local n
-	for n in 1 2; do
-		in_host h$n ethtool -K e$n tx-gso-list off 2>/dev/null
-	done
-	:
-}
-
 # hosts_net [MTU]: the two namespaces and their wire, without RDMA devices. In few
 # processes, since starting one is what takes time on the debug kernel.
 hosts_net() {
