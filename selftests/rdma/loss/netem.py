@@ -33,8 +33,10 @@ def wire(arguments, segmentation):
     """Give both ends of the wire a discipline."""
     on = 'on' if segmentation else 'off'
     for host, dev in ENDS:
-        net.sh(f'in_host {host} ethtool -K {dev} tso {on} gso {on} gro {on}', check=False)
-        net.sh(f'netem {host} {dev} {arguments}')
+        features = ('tso', on, 'gso', on, 'gro', on)
+        net.run_in(host, 'ethtool', '-K', dev, *features, check=False)
+        discipline = ('root', 'netem', 'limit', '100000', *arguments.split())
+        net.run_in(host, 'tc', 'qdisc', 'replace', 'dev', dev, *discipline)
 
 
 def one(kind, version, what, segmentation):
@@ -47,7 +49,7 @@ def one(kind, version, what, segmentation):
         traffic.exactly_once(conn, messages)
     finally:
         for host, dev in ENDS:
-            net.sh(f'in_host {host} tc qdisc del dev {dev} root')
+            net.run_in(host, 'tc', 'qdisc', 'del', 'dev', dev, 'root')
     traffic.exactly_once(conn, 5)
     conn.close()
 
@@ -68,7 +70,7 @@ def main():
     for kind in kinds:
         ktap.add(f'{kind}-counted', lambda kind=kind: lossless(kind), debug=kind == 'rc')
         for version in (4, 6):
-            for what in CASES:
+            for n, what in enumerate(CASES):
                 for segmentation in (False, True):
                     # IPv6 differs in the headers only.
                     if version == 6 and (what != 'all' or segmentation):
@@ -78,6 +80,8 @@ def main():
                         name,
                         lambda k=kind, v=version, w=what, s=segmentation: one(k, v, w, s),
                         debug=what == 'all' and version == 4 and segmentation == (kind == 'rc'),
+                        # XRC differs in little: each wire with one of the two will do.
+                        long=kind == 'xrc' and version == 4 and segmentation == bool(n % 2),
                     )
     ktap.main(lambda: net.hosts_up(1500))
 
