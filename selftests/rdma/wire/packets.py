@@ -730,17 +730,19 @@ def reads_are_paced():
     length = (3 if ktap.DEBUG else 8) << 20
     mr = t.node.mr(length)
     try:
-        net.sh('tc qdisc add dev e1 root tbf rate 50mbit burst 32kb limit 1500000', host='h1')
+        paced = 'tc qdisc add dev e1 root tbf rate 50mbit burst 32kb limit 1500000'
+        net.run_in('h1', *paced.split())
     except RuntimeError as ex:
         raise ktap.Skip('no tbf') from ex
     try:
         before = net.counters('x1')['send_err']
         t.read(va=mr.buf, rkey=mr.rkey, length=length)
-        stats = lambda: json.loads(net.sh('tc -s -j qdisc show dev e1', host='h1'))[0]
+        show = 'tc -s -j qdisc show dev e1'
+        stats = lambda: json.loads(net.run_in('h1', *show.split()))[0]
         ktap.wait_for('all of the response', 60, lambda: stats()['bytes'] > length)
         expect_eq((stats()['drops'], net.counters('x1')['send_err'] - before), (0, 0), 'drops')
     finally:
-        net.sh('tc qdisc del dev e1 root', host='h1')
+        net.run_in('h1', 'tc', 'qdisc', 'del', 'dev', 'e1', 'root')
     link.answers(GHOST)
     t.close()
 
@@ -981,7 +983,7 @@ def jumbo(mtu):
     """The largest packets that there are pass the link, for which the kernel takes 8 KiB each and
     more."""
     for n in (1, 2):
-        net.sh(f'ip link set e{n} mtu {mtu}', host=f'h{n}')
+        net.run_in(f'h{n}', 'ip', 'link', 'set', f'e{n}', 'mtu', str(mtu))
 
 
 def dropped_packets():

@@ -242,10 +242,10 @@ def path(stage):
     message(client, 0, b, 0, srqn)
     for p in (a, b):
         p.refused(EINVAL, 'alternate', 0)
-    net.sh('ip -n h1 link set e1 down')
+    net.run_in('h1', 'ip', 'link', 'set', 'e1', 'down')
     for p in (a, b):
         expect(PORT_ERR in [e.type for e in p.events(1)], 'no IBV_EVENT_PORT_ERR')
-    net.sh('ip -n h1 link set e1 up')
+    net.run_in('h1', 'ip', 'link', 'set', 'e1', 'up')
     for p in (a, b):
         got = []
         ktap.wait_for(
