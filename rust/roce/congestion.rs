@@ -39,7 +39,7 @@ pub struct Notifier {
 impl Notifier {
     /// A packet has come that met congestion, a marked one for example. Whether to tell its sender.
     #[inline]
-    pub fn on_marked(&mut self, now: u64) -> bool {
+    pub fn on_congestion(&mut self, now: u64) -> bool {
         if now < self.next {
             return false;
         }
@@ -105,12 +105,12 @@ mod tests {
     #[test]
     fn notifies_once_an_interval() {
         let mut n = Notifier::default();
-        assert!(n.on_marked(7));
-        assert!(!n.on_marked(7));
-        assert!(!n.on_marked(6 + NOTIFY_INTERVAL));
-        assert!(n.on_marked(7 + NOTIFY_INTERVAL));
-        assert!(n.on_marked(u64::MAX - 1));
-        assert!(!n.on_marked(u64::MAX - 1));
+        assert!(n.on_congestion(7));
+        assert!(!n.on_congestion(7));
+        assert!(!n.on_congestion(6 + NOTIFY_INTERVAL));
+        assert!(n.on_congestion(7 + NOTIFY_INTERVAL));
+        assert!(n.on_congestion(u64::MAX - 1));
+        assert!(!n.on_congestion(u64::MAX - 1));
     }
 
     #[test]

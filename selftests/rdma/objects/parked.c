@@ -24,8 +24,9 @@
 /* So many of them would be done before anybody who comes later has a thread. */
 #define FEW (QUEUES - 1024)
 /*
- * The debug kernel takes minutes to make so many. These have a thread each there, and others are
- * done before all of them have failed.
+ * The debug kernel takes minutes to make so many. Others must be done before all of these have
+ * failed, which would be so without the limit of threads of a process: that is tested on the stock
+ * kernel, and on the debug kernel with --long.
  */
 #define QUEUES_DEBUG FEW
 #define MESSAGES 4

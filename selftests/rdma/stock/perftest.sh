@@ -53,9 +53,9 @@ modes=(
 	"RC-odp ib_read_bw -n 50 -s 65536 --odp"
 )
 
-# run LINE: one of the above; rxe has no XRC. A program takes some seconds, most of which it needs to
-# start. XRC repeats one of each kind of RC's operations, and UC sends in all sizes; with --long, all
-# of them.
+# run LINE: one of the above; rxe has no XRC. A program takes some seconds, most of which it needs
+# to start. XRC repeats one of each kind of RC's operations, and UC sends in all sizes; with --long,
+# all of them.
 few='^XRC-(write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
 few+='|^UC-write-bw-all-sizes'
 run() {

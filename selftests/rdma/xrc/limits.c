@@ -2,7 +2,7 @@
 // selftest: timeout=300 debug=long xrc
 /*
  * Creates as many objects as a device can have: one more is refused with ENOMEM and
- * does no harm, and succeeds soon after another one was destroyed.
+ * does no harm, and succeeds as soon as another one is gone.
  *
  *   limits			prints the names of the cases
  *   limits CASE DEVICE GID-INDEX
@@ -102,21 +102,20 @@ static int drop_srq(void *srq)
 }
 
 /*
- * An object that was destroyed counts until its memory is free, which is after a
- * grace period.
+ * A QP, CQ or SRQ that was destroyed counts until its memory is free, which is
+ * after a grace period; anything else does not count any more.
  */
-static void *make_soon(void *(*make)(void))
+static int is_deferred;
+
+static void *make_again(void *(*make)(void))
 {
 	void *object;
-	int tries;
+	int tries = is_deferred ? 10000 : 1;
 
-	for (tries = 0; tries < 10000; tries++) {
+	do {
 		object = make();
-		if (object || errno != ENOMEM)
-			return object;
-		usleep(1000);
-	}
-	return NULL;
+	} while (!object && errno == ENOMEM && --tries && !usleep(1000));
+	return object;
 }
 
 static void refused(void *(*make)(void))
@@ -146,13 +145,13 @@ static void exhaust(void *(*make)(void), int (*drop)(void *), int limit, int oth
 		for (i = 0; i < round; i++)
 			CHECK(!drop(all[1 + i * 7]));
 		for (i = 0; i < round; i++)
-			CHECK((all[1 + i * 7] = make_soon(make)));
+			CHECK((all[1 + i * 7] = make_again(make)));
 	}
 	refused(make);
 	while (have--)
 		CHECK(!drop(all[have]));
 	for (i = 0; i < 8; i++)
-		CHECK((all[i] = make_soon(make)));
+		CHECK((all[i] = make_again(make)));
 	while (i--)
 		CHECK(!drop(all[i]));
 	free(all);
@@ -181,6 +180,7 @@ static void targets(void)
 
 static void srqs(void)
 {
+	is_deferred = 1;
 	many_mappings();
 	exhaust(make_srq, drop_srq, attr.max_srq, 0);
 }
@@ -201,6 +201,7 @@ static void *make_users(void)
 
 static void qps(void)
 {
+	is_deferred = 1;
 	/* QP 1 is one of them. */
 	exhaust(make_users, drop_qp, attr.max_qp, 1);
 }
@@ -247,6 +248,7 @@ static int drop_cq(void *any)
 
 static void cqs(void)
 {
+	is_deferred = 1;
 	many_mappings();
 	exhaust(make_cq, drop_cq, attr.max_cq, in_use("cq"));
 }

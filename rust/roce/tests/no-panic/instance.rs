@@ -269,7 +269,7 @@ pub fn send_congestion(r: &mut Sender) {
 pub fn congestion(n: &mut Notifier, b: &mut Brake, now: u64) -> (bool, Option<u64>) {
     b.on_notified();
     b.on_burst(now);
-    (n.on_marked(now), b.wait(now))
+    (n.on_congestion(now), b.wait(now))
 }
 
 #[inline(never)]
@@ -427,6 +427,11 @@ pub fn tm_match(m: &mut Tags, head: &[u8]) -> (Message, Option<u32>, bool) {
         m.count_unexpected();
     }
     (message, taken, m.is_in_step() || m.has_waiting())
+}
+
+#[inline(never)]
+pub fn ask_limit(word: u64, now: u64) -> Option<u64> {
+    roce::ask_limit::one_more(word, now)
 }
 
 #[inline(never)]

@@ -225,7 +225,7 @@ impl RecvSide {
     /// Requests meet congestion in the network or in this host. Their sender is told, but not
     /// again soon.
     fn notify(&mut self, qp: &WireQp, now: u64) {
-        if !self.notifier.on_marked(now) {
+        if !self.notifier.on_congestion(now) {
             return;
         }
         let dest_qpn = self.responder.dest_qpn();

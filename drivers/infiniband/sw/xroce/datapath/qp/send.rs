@@ -284,7 +284,7 @@ impl SendSide {
     /// An answer came marked.
     fn notify(&mut self, qp: &WireQp, now: u64) {
         qp.device.count(Counter::EcnMarked, 1);
-        if !self.io.notifier.on_marked(now) {
+        if !self.io.notifier.on_congestion(now) {
             return;
         }
         let Some(skb) = tx::notice(
