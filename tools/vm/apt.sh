@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
 # apt in a build root. Sourced after lib.sh; $root is the root.
 
+# apt_in_root ARGUMENT...: apt-get in the root. What an interrupted set-up has left there is
+# finished first, since neither apt nor dpkg installs anything before that.
+apt_in_root() {
+	if [ "$1" = install ] && [ -n "$(in_root dpkg --audit)" ]; then
+		in_root env DEBIAN_FRONTEND=noninteractive dpkg --configure -a || true
+		apt_get --fix-broken install
+	fi
+	apt_get "$@"
+}
+
 # apt closes the descriptor of its notes on progress for the programs that it starts,
 # and so it is not the output itself.
-apt_in_root() {
+apt_get() {
 	in_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 		-o Dpkg::Use-Pty=0 -o APT::Sandbox::User=root -o APT::Status-Fd=3 \
 		-o APT::Install-Recommends=false -o Acquire::Retries=3 "$@" 3>&1
