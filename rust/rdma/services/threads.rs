@@ -5,6 +5,11 @@
 //!
 //! Types that must not be shared or sent are in `tests/refused.rs`.
 
+#![allow(
+    dead_code,
+    reason = "rustc 1.85 does not count uses in constants without a name"
+)]
+
 use crate::{
     dim::Adaptive,
     gated::Gated,
@@ -51,10 +56,6 @@ const fn both<T: Send + Sync>() {}
 const fn send<T: Send>() {}
 
 /// May be sent, but not shared.
-#[allow(
-    dead_code,
-    reason = "rustc 1.85 does not count uses in constants without a name"
-)]
 type Unshared = Cell<u32>;
 
 /// Held by users and wire objects in any thread.
