@@ -215,15 +215,35 @@ static bool is_before(struct sk_buff *a, u16 order)
 }
 
 /*
- * As xrdma_skb_queue_push(), but in its place by @order. This walks over the packets
- * of @q that come behind it: none, if packets come in order; @limit bounds the walk.
- * The places in @q differ by less than 2^15.
+ * Where a packet with place @order comes behind: a packet of @q, or its head. The walk
+ * begins at the end that is nearer by number, so it takes no step if packets come in
+ * order or in reverse order.
+ */
+static struct sk_buff *predecessor(struct sk_buff_head *q, u16 order)
+{
+	struct sk_buff *first = skb_peek(q), *last = skb_peek_tail(q), *at;
+
+	if (first && (s16)(order - xrdma_rx_info(first)->order) <
+		     (s16)(xrdma_rx_info(last)->order - order)) {
+		skb_queue_walk(q, at)
+			if (!is_before(at, order))
+				break;
+		return at->prev;
+	}
+	skb_queue_reverse_walk(q, at)
+		if (is_before(at, order))
+			break;
+	return at;
+}
+
+/*
+ * As xrdma_skb_queue_push(), but in its place by @order. @limit bounds the walk to that
+ * place. The places in @q differ by less than 2^15.
  */
 bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,
 			    struct sk_buff *skb, __u16 order, __u32 limit,
 			    __u32 max_bytes, struct xrdma_process *p)
 {
-	struct sk_buff *at;
 	unsigned long flags;
 	bool fits;
 
@@ -232,11 +252,7 @@ bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,
 	fits = fits_in(q, bytes, limit, max_bytes, p);
 	if (fits) {
 		charge(bytes, skb, p);
-		skb_queue_reverse_walk(q, at)
-			if (is_before(at, order))
-				break;
-		/* The head of the list, if it is the first. */
-		__skb_queue_after(q, at, skb);
+		__skb_queue_after(q, predecessor(q, order), skb);
 	}
 	spin_unlock_irqrestore(&q->lock, flags);
 	return fits;
