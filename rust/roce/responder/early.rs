@@ -182,7 +182,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         }
         match self.gap {
             Gap::Waiting(until) => Some(until),
-            Gap::Reported if self.early.count != 0 => {
+            Gap::Reported | Gap::NotReady(_) if self.early.count != 0 => {
                 let at = self.early.mark.map_or(0, |mark| mark.1);
                 Some(at.saturating_add(MAX_KEPT_NS))
             }

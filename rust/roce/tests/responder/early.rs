@@ -285,6 +285,19 @@ fn what_nobody_asks_for_is_forgotten() {
 }
 
 #[test]
+fn what_was_kept_before_a_request_was_not_ready_is_forgotten_as_well() {
+    let mut k = Keeper::new();
+    k.p.env.posted[0].clear();
+    k.data(1);
+    k.data(0);
+    assert!(k.p.responder.has_kept());
+    k.said();
+    k.wait(MAX_KEPT_NS);
+    assert!(!k.p.responder.has_kept());
+    assert_eq!(k.p.responder.next_deadline(), None);
+}
+
+#[test]
 fn a_copy_that_overtakes_what_is_kept_takes_its_place() {
     let mut k = Keeper::new();
     k.data(1);
