@@ -11,8 +11,13 @@ use super::{
 };
 use crate::psn::Psn;
 
-/// So far ahead of the oldest packet a responder is trusted to keep what it gets.
-const AHEAD: u32 = 384;
+/// So far ahead of the oldest packet a responder is trusted to keep what it gets: less than
+/// [`crate::responder::KEPT`], and twice the window that a device has on a short wire. A missing
+/// packet takes one window to be noticed and another one to be filled in.
+const AHEAD: u32 = 768;
+
+/// The same of a responder that has dropped some of it.
+const AHEAD_OF_FEWER: u32 = 384;
 
 /// So many holes in a row of one packet each, and the responder is taken for one that drops what
 /// comes early.
@@ -56,6 +61,8 @@ struct Flight {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Recovery {
     peer: Peer,
+    /// It keeps fewer than [`AHEAD`].
+    keeps_fewer: bool,
     flight: Option<Flight>,
 }
 
@@ -95,10 +102,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Packets that may be sent before the responder has to drop what comes early.
     #[inline]
     pub(super) fn ahead_room(&self) -> u32 {
-        match self.recovery.flight {
-            Some(_) => AHEAD.saturating_sub(self.next.since(self.una)),
-            None => u32::MAX,
-        }
+        let ahead = match self.recovery.flight {
+            Some(_) if self.recovery.keeps_fewer => AHEAD_OF_FEWER,
+            Some(_) => AHEAD,
+            None => return u32::MAX,
+        };
+        ahead.saturating_sub(self.next.since(self.una))
     }
 
     /// The responder says that the oldest packet is missing. False if everything has to be sent
@@ -213,7 +222,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             _ if has_response => {}
             Peer::Unknown => self.recovery.peer = Peer::Dropped,
             Peer::Dropped => self.recovery.peer = Peer::Drops,
-            Peer::Keeps | Peer::Drops => {}
+            Peer::Keeps => self.recovery.keeps_fewer = true,
+            Peer::Drops => {}
         }
         self.rewind(now);
     }

@@ -19,7 +19,7 @@ use crate::wire::{
 };
 
 /// Only so many numbers behind the expected one are kept; a multiple of 64.
-pub const KEPT: u32 = 512;
+pub const KEPT: u32 = 1024;
 
 /// The longest time for which a gap is not reported, nanoseconds: less than a requester like ours
 /// waits before it asks, see [`crate::rtt::MIN_PROBE_NS`].

@@ -85,7 +85,7 @@ impl Load {
             timeout: 14,
             retry_cnt: 7,
             max_window: 384 * 4096,
-            kept: 512,
+            kept: 1024,
         }
     }
 }

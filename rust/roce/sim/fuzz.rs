@@ -441,8 +441,7 @@ impl Target<'_> {
         let psn = p.bth.psn;
         if self.responder.take_request(p, self.now, &mut self.env) {
             // There is not always room. What is kept has only its number.
-            let is_kept =
-                self.responder.should_keep(psn) && self.kept.len() < 600 && self.now & 7 != 0;
+            let is_kept = self.responder.should_keep(psn) && self.now & 7 != 0;
             self.responder
                 .on_early(psn, is_kept, self.now, &mut self.env);
             if is_kept {

@@ -177,6 +177,63 @@ fn what_is_overtaken_is_not_sent_again() {
     }
 }
 
+/// The responder keeps as much as this load has in flight at most, 64 messages of 16 packets, so
+/// that a lost packet costs no other.
+#[test]
+fn what_was_not_lost_is_not_sent_again() {
+    for ms in [1, 5, 20] {
+        for op in [SendOp::Write, SendOp::Send] {
+            let wire = WireConfig {
+                loss: Loss::Random(100),
+                ..WireConfig::new(ms * MS)
+            };
+            let run = run(
+                wire,
+                WireConfig::new(ms * MS),
+                &[Traffic::Roce(Load::bulk(op, 3 * MESSAGES))],
+                1,
+            );
+            let again = run.flows[0].retransmitted + run.flows[0].probes;
+            let (lost, dropped) = (run.lost, run.dropped);
+            println!("{ms} ms {op:?}: {lost} lost, {again} sent again");
+            assert!(lost != 0 && dropped == 0, "{ms} ms {op:?}");
+            assert!(
+                again <= lost + lost / 2,
+                "{ms} ms {op:?}: {again} for {lost}"
+            );
+        }
+    }
+}
+
+/// A responder that keeps fewer packets than the requester would have it costs little.
+#[test]
+fn a_peer_that_keeps_fewer_is_served_as_well() {
+    for (ms, loss) in [(1, 100), (1, 1000), (5, 100), (5, 1000), (20, 100)] {
+        let wire = WireConfig {
+            loss: Loss::Random(loss),
+            ..WireConfig::new(ms * MS)
+        };
+        let goodput = |kept| {
+            let load = Load {
+                kept,
+                ..Load::bulk(SendOp::Write, MESSAGES)
+            };
+            let run = |seed| {
+                let outcome = alone(wire, load, seed);
+                assert_eq!(outcome.failed, None);
+                outcome.megabytes() / 3.0
+            };
+            (1..=3).map(run).sum::<f64>()
+        };
+        let all = goodput(1024);
+        for (kept, share) in [(512, 70.0), (300, 50.0), (100, 40.0)] {
+            let got = goodput(kept);
+            println!("{ms} ms, {loss}, {kept} kept: {got:.1} of {all:.1}");
+            assert!(got > all * share / 100.0, "{ms} ms, {loss}, {kept}");
+        }
+    }
+}
+
 /// rxe and older devices drop what comes early. Their senders lose nothing by what is done for
 /// those that keep it.
 #[test]

@@ -692,7 +692,7 @@ def are_kept(xrc):
         return False
     expect_eq(get(t.mr, 4), b'7777', 'what was written')
     with Counted(1, 'early_requests_dropped'):
-        t.write(8 + 512)
+        t.write(8 + 1024)
     t.refused(NAK_PSN, 8, fatal=False)
     t.write(8, b'good')
     t.acked(8)

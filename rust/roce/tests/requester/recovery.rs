@@ -122,8 +122,8 @@ fn no_more_goes_ahead_than_a_responder_keeps() {
     h.nak(first + 100, 0x60);
     h.post(SendOp::Write, 256 * 1000);
     let ahead = h.numbers();
-    assert_eq!(ahead.len(), 1 + 284);
-    assert_eq!(ahead.last(), Some(&(first + 100 + 383)));
+    assert_eq!(ahead.len(), 1 + 668);
+    assert_eq!(ahead.last(), Some(&(first + 100 + 767)));
 }
 
 #[test]

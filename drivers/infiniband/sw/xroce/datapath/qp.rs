@@ -57,7 +57,7 @@ pub(crate) const BACKLOG_BYTES: u32 = 8 << 20;
 
 /// The memory of requests that wait for an earlier one; at most
 /// [`KEPT`](roce::responder::KEPT) of them do.
-pub(crate) const EARLY_BYTES: u32 = 4 << 20;
+pub(crate) const EARLY_BYTES: u32 = 8 << 20;
 
 /// A queue pair on the wire. With what [`Ref`] adds it takes less than 2 KiB, on a kernel without
 /// debugging: the allocator would take 4 for more. So parts of it are in memory of their own.

@@ -55,7 +55,8 @@ const FLUSH_BURST: u32 = 128;
 /// The receive direction, as its owner sees it.
 pub(crate) struct RecvSide {
     pub(crate) responder: Responder<KVVec<Resource>>,
-    pub(crate) path: Path,
+    /// Where answers go; by itself, so that [`WireQp`] does not grow.
+    pub(crate) path: KBox<Path>,
     /// When the peer is told that its requests met congestion.
     notifier: Notifier,
     /// Runs in a row that handled requests or sent READ data, but not in bulk.
@@ -85,7 +86,7 @@ impl RecvSide {
         };
         Ok(RecvSide {
             responder: Responder::new(KVVec::new()),
-            path: Path::default(),
+            path: KBox::new(Path::default(), GFP_ACCOUNT)?,
             notifier: Notifier::default(),
             small_runs: 0,
             io: KBox::new(RecvIo::new(queue, max_sge)?, GFP_ACCOUNT)?,
@@ -101,7 +102,7 @@ impl RecvSide {
     /// Back to the state of a new QP; nothing completes.
     pub(crate) fn reset(&mut self, qp: &WireQp) {
         self.responder.reset();
-        self.path = Path::default();
+        *self.path = Path::default();
         self.io.forget(qp);
         qp.recv_home.leave();
     }
