@@ -13,7 +13,7 @@ import time
 
 from waiting import deadline
 
-PAGE = 4096
+PAGE = os.sysconf('SC_PAGE_SIZE')
 # Seconds for which memory.stat may be out of date.
 STALE = 4
 
