@@ -15,8 +15,11 @@ use super::{
 use crate::psn::Psn;
 use crate::status::WcStatus;
 
-/// Only so many numbers behind the missing one are kept; a multiple of 64.
+/// Only so many numbers behind the missing one are kept. A power of two, at least 64: a number has
+/// the same bit when numbers begin anew.
 const KEPT: u32 = 512;
+
+const _: () = assert!(KEPT.is_power_of_two() && KEPT >= 64);
 
 /// How many work requests behind the oldest one are searched for the one that a response is of.
 const SEARCHED: u32 = 64;

@@ -10,13 +10,16 @@ use super::{
     Wqe, //
 };
 use crate::psn::Psn;
+use crate::responder::KEPT;
 
 /// So far ahead of the oldest packet a responder is trusted to keep what it gets: less than
-/// [`crate::responder::KEPT`], and twice the window that a device has on a short wire. A missing
+/// [`KEPT`], and twice the window that a device has on a short wire. A missing
 /// packet takes one window to be noticed and another one to be filled in.
 const AHEAD: u32 = 768;
 
-/// The same of a responder that has dropped some of it.
+const _: () = assert!(AHEAD < KEPT);
+
+/// The same of a responder that seems to have dropped some of it.
 const AHEAD_OF_FEWER: u32 = 384;
 
 /// So many holes in a row of one packet each, and the responder is taken for one that drops what
@@ -61,7 +64,7 @@ struct Flight {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Recovery {
     peer: Peer,
-    /// It keeps fewer than [`AHEAD`].
+    /// It seems to keep fewer than [`AHEAD`].
     keeps_fewer: bool,
     flight: Option<Flight>,
 }

@@ -18,8 +18,11 @@ use crate::wire::{
     Syndrome, //
 };
 
-/// Only so many numbers behind the expected one are kept; a multiple of 64.
+/// Only so many numbers behind the expected one are kept. A power of two, at least 64: a number has
+/// the same bit when numbers begin anew.
 pub const KEPT: u32 = 1024;
+
+const _: () = assert!(KEPT.is_power_of_two() && KEPT >= 64);
 
 /// The longest time for which a gap is not reported, nanoseconds: less than a requester like ours
 /// waits before it asks, see [`crate::rtt::MIN_PROBE_NS`].
@@ -28,8 +31,8 @@ pub const MAX_WAIT_NS: u64 = 3_000_000;
 /// A shorter wait is none.
 const MIN_WAIT_NS: u64 = 10_000;
 
-/// What is kept behind a gap that was reported is dropped after this time, nanoseconds: the
-/// requester has given up, or starts again from the gap anyway.
+/// What is kept behind a gap that was reported, or behind a request that met no receive, is dropped
+/// after this time, nanoseconds: the requester has given up, or starts again from there anyway.
 pub const MAX_KEPT_NS: u64 = 1_000_000_000;
 
 /// Which requests the caller has kept, and what the network is like.
