@@ -15,7 +15,7 @@
 #   make bundle          the plug-in for containers with any libibverbs, in build/bundle
 #   make rust-analyzer   rust-project.json, for the language server of that name
 # SUITE=sid|forky|trixie-backports|experimental selects the guest's Debian,
-# FLAVOUR=amd64|cloud-amd64|arm64 its kernel.
+# FLAVOUR=amd64|cloud-amd64|rt-amd64|arm64 its kernel.
 
 KVER  ?= $(shell uname -r)
 KDIR  ?= $(firstword $(wildcard /var/lib/xroce/$(KVER)) /lib/modules/$(KVER)/build)

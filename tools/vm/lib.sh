@@ -31,14 +31,14 @@ use_flavour() {
 	export FLAVOUR=$1
 	kernels=$root there= seen=() emulator=qemu-system-x86_64 cross=()
 	case $FLAVOUR in
-	amd64 | cloud-amd64) ;;
+	amd64 | cloud-amd64 | rt-amd64) ;;
 	arm64 | arm64-16k)
 		kernels=$suite_dir/arm64 there=/arm64 emulator=qemu-system-aarch64
 		seen=("$kernels:/arm64"
 			"$kernels/usr/lib/rustlib/aarch64-unknown-linux-gnu:/usr/lib/rustlib/aarch64-unknown-linux-gnu")
 		cross=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
 		;;
-	*) die "FLAVOUR=$FLAVOUR: must be amd64, cloud-amd64, arm64 or arm64-16k" ;;
+	*) die "FLAVOUR=$FLAVOUR: must be amd64, cloud-amd64, rt-amd64, arm64 or arm64-16k" ;;
 	esac
 }
 use_flavour "${FLAVOUR:-amd64}"
@@ -77,7 +77,7 @@ in_root() {
 # The release of a kernel (stock, debug), once it is prepared.
 release_of() {
 	if [ "$1" = debug ]; then
-		cat "$suite_dir/kernel-debug.release"
+		cat "$suite_dir/kernel-$(place_of debug).release"
 	else
 		stock_release "$FLAVOUR"
 	fi
@@ -92,7 +92,10 @@ stock_release() {
 
 # The name that a kernel (stock, debug) has in paths.
 place_of() {
-	[ "$1-$FLAVOUR" = stock-amd64 ] || [ "$1" = debug ] || set -- "$1-$FLAVOUR"
+	case $1-$FLAVOUR in
+	stock-amd64) ;;
+	stock-* | debug-rt-amd64) set -- "$1-$FLAVOUR" ;;
+	esac
 	echo "$1"
 }
 

@@ -92,11 +92,11 @@ check_checkouts() {
 
 # The words of --flavour, or FLAVOUR for all.
 check_flavours() {
-	local one what="amd64, cloud-amd64, arm64 or arm64-16k"
-	list --flavour "$flavours" '^(amd64|cloud-amd64|arm64|arm64-16k)$' "$what"
+	local one what="amd64, cloud-amd64, rt-amd64, arm64 or arm64-16k"
+	list --flavour "$flavours" '^(amd64|cloud-amd64|rt-amd64|arm64|arm64-16k)$' "$what"
 	for one in ${flavours//,/ }; do
 		[[ $one != arm64* ]] || [ ${#packages[@]} = 0 ] || wrong "--packages: not with FLAVOUR=$one"
-		[ "$flavour" = stock ] || [ "$one" = amd64 ] ||
+		[ "$flavour" = stock ] || [ "$one" = amd64 ] || [ "$one" = rt-amd64 ] ||
 			wrong "--kernel debug: there is none of FLAVOUR=$one"
 	done
 }
