@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// selftest: timeout=90 debug xroce on=both
+// selftest: timeout=90 debug=long xroce on=both
 /*
  * The extended interfaces: work requests that are built by calls (ibv_wr_*), completion
  * queues that are read by calls, with their time stamps, and when a work request is

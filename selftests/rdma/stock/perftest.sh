@@ -54,10 +54,10 @@ modes=(
 )
 
 # run LINE: one of the above; rxe has no XRC. A program takes some seconds, most of which it needs
-# to start. XRC repeats one of each kind of RC's operations, and UC sends in all sizes; with --long,
-# all of them.
-few='^XRC-(write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
-few+='|^UC-write-bw-all-sizes'
+# to start. XRC repeats one of each kind of RC's operations, and all sizes are those of RC and UD;
+# with --long, all of them.
+few='^XRC-(send-bw-all|write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
+few+='|^UC-(send|write)-bw-all-sizes'
 run() {
 	local name args how=check
 	read -r name args <<<"$1"

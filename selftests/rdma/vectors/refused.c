@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-// selftest: timeout=120 debug xroce left
+// selftest: timeout=120 debug=long xroce left
 /*
  * What completion queues and channels refuse: the errno, and that a queue that is armed
  * at that time loses no event.
