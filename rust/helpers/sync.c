@@ -11,15 +11,6 @@
 
 #include "helpers.h"
 
-/*
- * Whoever changes data behind a gate (gated.rs) spins until its readers are done,
- * which keep softirq off their CPU meanwhile. There such a reader can be preempted
- * by the one who spins, who then does so for ever.
- */
-#ifdef CONFIG_PREEMPT_RT
-#error xroce does not run on real-time kernels (CONFIG_PREEMPT_RT)
-#endif
-
 /* Inline in C; the kernel crate knows the plain spin_lock() only. */
 void xrdma_spin_lock_bh(struct spinlock *lock)
 {
@@ -81,6 +72,36 @@ void xrdma_wake_waiters(__u32 *word)
 	wake_up_var(word);
 }
 
+/* Macros, for gates on real-time kernels (gated/sleeping.rs). */
+void xrdma_gate_lock_init(struct rwlock *lock)
+{
+	rwlock_init(lock);
+}
+
+/* As above. Softirq is off. */
+bool xrdma_gate_read_trylock(struct rwlock *lock)
+{
+	return read_trylock(lock);
+}
+
+/* As above. */
+void xrdma_gate_read_unlock(struct rwlock *lock)
+{
+	read_unlock(lock);
+}
+
+/* As above. Softirq is off. */
+void xrdma_gate_write_lock(struct rwlock *lock)
+{
+	write_lock(lock);
+}
+
+/* As above. */
+void xrdma_gate_write_unlock(struct rwlock *lock)
+{
+	write_unlock(lock);
+}
+
 /* local_bh_disable() is inline. Nests; the same CPU enables. */
 void xrdma_bh_disable(void)
 {
@@ -93,16 +114,26 @@ void xrdma_bh_enable(void)
 	local_bh_enable();
 }
 
-/* A macro. Nests; any context. */
+/*
+ * A macro. Nests; any context. Spinlocks are taken in between, which sleep on a
+ * real-time kernel: there the task stays on this CPU, but others may run on it, and
+ * the context is a task's.
+ */
 void xrdma_preempt_disable(void)
 {
-	preempt_disable();
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		migrate_disable();
+	else
+		preempt_disable();
 }
 
 /* As above; on the same CPU. */
 void xrdma_preempt_enable(void)
 {
-	preempt_enable();
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		migrate_enable();
+	else
+		preempt_enable();
 }
 
 /* in_serving_softirq() is a macro. */

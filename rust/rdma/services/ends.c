@@ -47,17 +47,19 @@ int xrdma_end_add(struct xrdma_end *e, enum xrdma_ends kind,
 
 /*
  * For the owner: @e has ended when this returns, unless it did before. It is not
- * known here any more. The context is that of @e->end.
+ * known here any more. Process context, sleeps.
  */
 void xrdma_end_now(struct xrdma_end *e)
 {
 	unsigned long flags;
 	bool left;
 
+	might_sleep();
 	spin_lock_irqsave(&xrdma_ends_lock, flags);
 	while (e->ending) {
 		spin_unlock_irqrestore(&xrdma_ends_lock, flags);
-		cpu_relax();
+		/* Whoever ends it may be of lower priority, on this CPU. */
+		schedule_timeout_uninterruptible(1);
 		spin_lock_irqsave(&xrdma_ends_lock, flags);
 	}
 	left = !list_empty(&e->list);

@@ -6,9 +6,13 @@
 //! user frees the pages then. With RCU, readers could finish after that. A lock would have to be
 //! held while data are copied, and two locks if both ends of a copy are such keys.
 
+#[cfg(CONFIG_PREEMPT_RT)]
+mod sleeping;
+#[cfg(not(CONFIG_PREEMPT_RT))]
+mod spinning;
+
 use core::{
     cell::UnsafeCell,
-    hint,
     sync::atomic::{
         fence,
         AtomicU32,
@@ -16,17 +20,14 @@ use core::{
     },
 };
 
+#[cfg(CONFIG_PREEMPT_RT)]
+use self::sleeping::Turns;
+#[cfg(not(CONFIG_PREEMPT_RT))]
+use self::spinning::Turns;
 use crate::{
     bindings,
     sync::NoSoftirq, //
 };
-
-/// Readers are let in.
-const OPEN: u32 = 1 << 0;
-/// Somebody changes the data, or waits for the readers to do so.
-const WRITING: u32 = 1 << 1;
-/// One reader.
-const READER: u32 = 1 << 2;
 
 /// Of [`Gate`]: nobody is let in.
 const CLOSED: u32 = 1 << 31;
@@ -93,11 +94,12 @@ pub enum Entry {
 
 /// Data behind a gate.
 ///
-/// [`read`](Self::read) never waits and may be nested, with the same or with other gates.
+/// [`read`](Self::read) may be nested, with the same or with other gates, and never waits.
 /// [`write`](Self::write) closes the gate, and waits for those who are inside: they keep softirq
-/// off their CPU, so they are on other CPUs, running, and soon done. That is so without
-/// `PREEMPT_RT` only, which lets a writer of higher priority take the CPU from them and spin for
-/// ever: `sync.c` of the helpers refuses to be built for it.
+/// off their CPU, so they are on other CPUs, running, and soon done.
+///
+/// On a real-time kernel, a writer of higher priority could take the CPU from those inside, and
+/// spin for ever. There it sleeps until they are done.
 ///
 /// # Examples
 ///
@@ -130,7 +132,7 @@ pub enum Entry {
 /// }
 /// ```
 pub struct Gated<T> {
-    state: AtomicU32,
+    turns: Turns,
     data: UnsafeCell<T>,
 }
 
@@ -139,9 +141,9 @@ unsafe impl<T: Send + Sync> Sync for Gated<T> {}
 
 impl<T> Gated<T> {
     /// Data behind a closed gate.
-    pub const fn new(data: T) -> Self {
+    pub fn new(data: T) -> Self {
         Self {
-            state: AtomicU32::new(0),
+            turns: Turns::new(),
             data: UnsafeCell::new(data),
         }
     }
@@ -151,59 +153,26 @@ impl<T> Gated<T> {
     #[inline]
     pub fn read<R>(&self, f: impl FnOnce(&T) -> R) -> Option<R> {
         let softirq = NoSoftirq::new();
-        let before = self.state.fetch_add(READER, Ordering::Acquire);
-        let result = if before & OPEN != 0 {
-            // SAFETY: The gate was open when we were counted, and whoever closes it touches the
-            // data only when we are not counted any more.
-            Some(f(unsafe { &*self.data.get() }))
-        } else {
-            None
-        };
-        self.state.fetch_sub(READER, Ordering::Release);
+        let result = self.turns.begin_read().then(|| {
+            // SAFETY: The gate was open when our turn began, and whoever closes it touches the
+            // data only when no turn lasts that began so.
+            let result = f(unsafe { &*self.data.get() });
+            self.turns.end_read();
+            result
+        });
         drop(softirq);
         result
     }
 
     /// Closes the gate, waits for the readers, and runs `f` on the data; it is told whether the
     /// gate was open and says whether it shall be. Process context or softirq, not from within
-    /// [`read`](Self::read) of the same data; `f` must not sleep.
+    /// [`read`](Self::read) of any; `f` must not sleep, and not write other data.
     pub fn write<R>(&self, f: impl FnOnce(&mut T, Entry) -> (Entry, R)) -> R {
         let softirq = NoSoftirq::new();
-        let mut before = self.state.load(Ordering::Relaxed);
-        loop {
-            if before & WRITING != 0 {
-                hint::spin_loop();
-                before = self.state.load(Ordering::Relaxed);
-                continue;
-            }
-            match self.state.compare_exchange_weak(
-                before,
-                before & !OPEN | WRITING,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => break,
-                Err(now) => before = now,
-            }
-        }
-        while self.state.load(Ordering::Acquire) & !(OPEN | WRITING) != 0 {
-            hint::spin_loop();
-        }
-        let was = match before & OPEN {
-            0 => Entry::Closed,
-            _ => Entry::Open,
-        };
-        // SAFETY: We have the only WRITING, and no reader is inside: those that were counted since
-        // found the gate closed.
+        let was = self.turns.begin_write();
+        // SAFETY: It is our turn to write: no other turn lasts, and none begins.
         let (entry, result) = f(unsafe { &mut *self.data.get() }, was);
-        // Readers come and go meanwhile, so only these bits change.
-        self.state.fetch_xor(
-            match entry {
-                Entry::Open => OPEN | WRITING,
-                Entry::Closed => WRITING,
-            },
-            Ordering::Release,
-        );
+        self.turns.end_write(entry);
         drop(softirq);
         result
     }

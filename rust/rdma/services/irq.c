@@ -29,7 +29,7 @@
 /**
  * struct xrdma_vector - one interrupt
  * @raise: takes a raise out of code with interrupts off.
- * @later: raises, from softirq.
+ * @later: raises, from softirq; from a thread on a real-time kernel.
  * @set: what it belongs to.
  * @data: argument of the handler.
  * @name: in /proc/interrupts; set once the interrupt is requested.
@@ -417,6 +417,9 @@ void xrdma_vectors_free(struct xrdma_vectors *set)
  *
  * Lockdep sees that a handler takes its locks in an interrupt only if there is
  * an interrupt. Therefore, with lockdep, about half of the raises cause one.
+ *
+ * On a real-time kernel the handler has a thread, which is woken here. Softirqs
+ * stay on: the caller may hold a lock that softirqs sleep for.
  */
 void xrdma_vector_raise(struct xrdma_vector *v)
 {
@@ -426,18 +429,25 @@ void xrdma_vector_raise(struct xrdma_vector *v)
 		irq_work_queue(&v->raise);
 		return;
 	}
-	local_bh_disable();
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		local_bh_disable();
 	local_irq_disable();
 	generic_handle_demux_domain_irq(v->set->domain, v->index);
 	local_irq_enable();
-	local_bh_enable();
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		local_bh_enable();
 }
 
 /*
  * As xrdma_vector_raise(), but when the softirqs of this CPU, or ksoftirqd, have
- * come to it. For the handler, on the CPU of the interrupt.
+ * come to it. For the handler, on the CPU of the interrupt. On a real-time kernel
+ * the softirq would be the handler's thread, before other tasks of the CPU; so it is
+ * a thread that takes its turn among them.
  */
 void xrdma_vector_raise_later(struct xrdma_vector *v)
 {
-	queue_work(system_bh_wq, &v->later);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		schedule_work(&v->later);
+	else
+		queue_work(system_bh_wq, &v->later);
 }

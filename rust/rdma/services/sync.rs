@@ -27,7 +27,8 @@ use crate::bindings;
 /// Keeps softirq off this CPU as long as it lives, and so the task on it: nothing but a hard
 /// interrupt gets in between. For what others would have to wait for if a task of low priority lost
 /// its CPU in the midst of it. Nothing in between may sleep, and RCU takes all of it for a read
-/// section. May be nested.
+/// section. May be nested. On a real-time kernel, other tasks and their softirqs may run on the CPU
+/// meanwhile, so nothing may rely on it to keep them out.
 pub struct NoSoftirq {
     _not_send: NotThreadSafe,
 }
@@ -56,7 +57,8 @@ impl Drop for NoSoftirq {
 
 /// Keeps the task on its CPU as long as it lives; interrupts and softirq still come. For what
 /// others would have to wait for, in any context, if a task of low priority lost its CPU in the
-/// midst of it. Nothing in between may sleep. May be nested.
+/// midst of it. Nothing in between may sleep. May be nested. On a real-time kernel, other tasks may
+/// run on the CPU meanwhile.
 pub struct NoPreempt {
     _not_send: NotThreadSafe,
 }

@@ -346,10 +346,14 @@ __u32 xrdma_this_cpu(void)
 	return raw_smp_processor_id();
 }
 
-/* need_resched() is inline. Preemption is off. */
+/*
+ * need_resched() is inline. Preemption is off. On a real-time kernel it is not, as
+ * the caller takes spinlocks: nobody knows how long a CPU will be free.
+ */
 bool xrdma_cpu_is_free(void)
 {
-	return single_task_running() && !need_resched();
+	return !IS_ENABLED(CONFIG_PREEMPT_RT) && single_task_running() &&
+	       !need_resched();
 }
 
 /* A macro over an exported variable. Any context. */

@@ -15,7 +15,10 @@ use kernel::{
         ListArc, //
     },
     prelude::*,
-    sync::Arc, //
+    sync::{
+        lock::Guard,
+        Arc, //
+    },
 };
 
 use crate::{
@@ -29,6 +32,7 @@ use crate::{
     percpu::possible_cpus,
     sync::{
         new_spinlock_irq,
+        IrqBackend,
         NoPreempt,
         SpinLockIrq, //
     },
@@ -71,17 +75,16 @@ impl Vector {
         )
     }
 
-    /// Queues a source that was not queued; true when the handler has to be called. Any context.
-    fn push(&self, source: Arc<CqCell>) -> bool {
+    /// Queues a source that was not queued. The queue, locked, when the handler has to be called.
+    /// Any context.
+    fn push(&self, source: Arc<CqCell>) -> Option<Guard<'_, Queue, IrqBackend>> {
         // That it is in no list is what its count says, see `Pending`.
-        let Ok(source) = ListArc::try_from_arc(source) else {
-            return false;
-        };
+        let source = ListArc::try_from_arc(source).ok()?;
         let mut queue = self.queue.lock();
         queue.sources.push_back(source);
         let (called, call) = queue.called.queued();
         queue.called = called;
-        call
+        call.then_some(queue)
     }
 
     /// Has the handler deliver the events of a source that was not queued. Any context.
@@ -93,10 +96,20 @@ impl Vector {
         // Once the source is queued, nobody but this task calls the handler, for any queue of the
         // vector. If the task lost its CPU here, all of them would wait for it.
         let _here = NoPreempt::new();
-        if self.push(source) {
-            // SAFETY: By contract.
-            unsafe { self.line.raise() };
-        }
+        let Some(queue) = self.push(source) else {
+            return;
+        };
+        // On a real-time kernel it can. There others wait for the lock, and lend the task their
+        // priority; the handler is a thread of its own.
+        let _locked = match cfg!(CONFIG_PREEMPT_RT) {
+            true => Some(queue),
+            false => {
+                drop(queue);
+                None
+            }
+        };
+        // SAFETY: By contract.
+        unsafe { self.line.raise() };
     }
 
     /// See [`Line::bulk_cpu`].
@@ -138,7 +151,7 @@ impl Handler for Vector {
             };
             if source.deliver() {
                 // It was called: this is it.
-                self.push(source);
+                drop(self.push(source));
             }
         }
         if !self.is_done() {

@@ -81,6 +81,10 @@ timed=()
 for c in "${cases[@]}"; do
 	! is_timed "${c#* }" || timed+=("$c")
 done
+# Real-time kernels have no pollers, only timers.
+case $(uname -v) in
+*PREEMPT_RT*) export COUNTER=send_ring_ticks; timed=() ;;
+esac
 plan $((${#cases[@]} + ${#timed[@]} + 6))
 # On the debug kernel no rate is high.
 rate=1

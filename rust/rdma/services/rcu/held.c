@@ -4,6 +4,9 @@
  * its CPU. A caller that takes the key away looks at all CPUs and waits only
  * for the CPUs that publish this number. An RCU grace period would wait for all
  * readers on all CPUs, or would interrupt these CPUs.
+ *
+ * Users keep preemption off. Where that is not possible, held_rt.c takes the place of
+ * this file.
  */
 #include <linux/percpu.h>
 #include <linux/preempt.h>
@@ -12,6 +15,8 @@
 #include <linux/xarray.h>
 
 #include "services/rcu/held.h"
+
+#ifndef CONFIG_PREEMPT_RT
 
 /* Keys that one CPU uses at a time: two ends of a copy, in a softirq on top of another. */
 #define XRDMA_HELD_DEPTH 8
@@ -31,9 +36,10 @@ static DEFINE_PER_CPU(struct xrdma_held, xrdma_held);
  * xrdma_held_leave(); NULL, and nothing to be left, when there is none. Sections
  * nest, and end on the CPU and in the order in which they began: one may interrupt
  * another. Any context; one must not sleep in between. @id is less than 2^24 and
- * not 0. One call, because it happens for each packet.
+ * not 0. @token is for xrdma_held_leave(), which needs it on real-time kernels. One
+ * call, because it happens for each packet.
  */
-void *xrdma_held_enter(struct xarray *xa, __u32 id)
+void *xrdma_held_enter(struct xarray *xa, __u32 id, int *token)
 {
 	struct xrdma_held *held;
 	unsigned int depth;
@@ -69,7 +75,7 @@ none:
 }
 
 /* Ends what xrdma_held_enter() began. */
-void xrdma_held_leave(void)
+void xrdma_held_leave(int token)
 {
 	struct xrdma_held *held = this_cpu_ptr(&xrdma_held);
 	unsigned int depth = held->depth - 1;
@@ -111,3 +117,5 @@ void xrdma_held_wait(__u32 id)
 		}
 	}
 }
+
+#endif /* !CONFIG_PREEMPT_RT */

@@ -7,8 +7,8 @@
 
 struct xarray;
 
-void *xrdma_held_enter(struct xarray *xa, __u32 id);
-void xrdma_held_leave(void);
+void *xrdma_held_enter(struct xarray *xa, __u32 id, int *token);
+void xrdma_held_leave(int token);
 void xrdma_held_wait(__u32 id);
 
 #endif /* XRDMA_SERVICES_RCU_HELD_H */

@@ -45,7 +45,7 @@ const NUMBERS: Range<u32> = 1..1 << 24;
 /// A [`Table`] needs a grace period for that, which takes as long as everything else that RCU
 /// readers do on all CPUs, or interrupts them. Here users leave the number with their CPU while
 /// they use the object, and whoever removes it waits for those who have. So a use keeps preemption
-/// off.
+/// off. (Real-time kernels count the users instead.)
 #[pin_data]
 pub struct KeyTable<T: Send + Sync + 'static> {
     #[pin]
@@ -103,8 +103,11 @@ impl<T: Send + Sync> Drop for KeyRef<T> {
 ///
 /// # Invariants
 ///
-/// `0` is an object of a table, entered and not left.
-struct User<T>(NonNull<Inner<T>>);
+/// `object` is one of a table, entered and not left, and `token` came with that.
+struct User<T> {
+    object: NonNull<Inner<T>>,
+    token: i32,
+}
 
 impl<T: Send + Sync> User<T> {
     /// Looks number `id` up. Any context; the value is dropped in the same one, before any that is
@@ -114,10 +117,12 @@ impl<T: Send + Sync> User<T> {
         if !NUMBERS.contains(&id) {
             return None;
         }
-        // SAFETY: The xarray is valid as long as the table, and the number is in range.
-        let entry = unsafe { bindings::xrdma_held_enter(table.raw(), id) };
+        let mut token = 0;
+        // SAFETY: The xarray is valid as long as the table, the number is in range, and `token` is
+        // ours.
+        let entry = unsafe { bindings::xrdma_held_enter(table.raw(), id, &mut token) };
         // INVARIANT: Entered, and left by the drop.
-        NonNull::new(entry.cast()).map(Self)
+        NonNull::new(entry.cast()).map(|object| Self { object, token })
     }
 }
 
@@ -125,7 +130,7 @@ impl<T> Drop for User<T> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: By the type invariant.
-        unsafe { bindings::xrdma_held_leave() };
+        unsafe { bindings::xrdma_held_leave(self.token) };
     }
 }
 
@@ -154,7 +159,7 @@ impl<T: Send + Sync> KeyTable<T> {
         let user = User::enter(&self.table, id)?;
         // SAFETY: Entered, until `f` has returned: who removes the object waits for that before the
         // table's count is given up.
-        let result = f(unsafe { data(user.0) });
+        let result = f(unsafe { data(user.object) });
         drop(user);
         Some(result)
     }
@@ -163,11 +168,11 @@ impl<T: Send + Sync> KeyTable<T> {
     pub fn get_if(&self, id: u32, fits: impl FnOnce(&T) -> bool) -> Option<KeyRef<T>> {
         let user = User::enter(&self.table, id)?;
         // SAFETY: As in `with`.
-        if !fits(unsafe { data(user.0) }) {
+        if !fits(unsafe { data(user.object) }) {
             return None;
         }
         // SAFETY: As in `with`: the object is there until `user` is dropped.
-        let object = unsafe { Ref::try_from_shared(user.0) };
+        let object = unsafe { Ref::try_from_shared(user.object) };
         drop(user);
         object.map(KeyRef::of)
     }

@@ -21,6 +21,7 @@ use loom::{
             fence,
             AtomicU32,
             Ordering::{
+                AcqRel,
                 Acquire,
                 Relaxed,
                 Release,
@@ -302,4 +303,55 @@ fn a_key_that_was_taken_away_is_not_in_use() {
     all(|| held(Fence::There, Fence::There));
     lost(|| held(Fence::LeftOut, Fence::There));
     lost(|| held(Fence::There, Fence::LeftOut));
+}
+
+/// `xrdma_held_enter()` and `xrdma_held_wait()` of services/rcu/held_rt.c, with a `Fence` for the
+/// `smp_mb()` of each; `late` are those who were late, whom a wait looks for first.
+fn counted(enter: Fence, wait: Fence, late: bool) {
+    let users = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+    let now = Arc::new(AtomicU32::new(0));
+    let entry = Arc::new(AtomicU32::new(1));
+    let object = Arc::new(UnsafeCell::new(1));
+    let user = {
+        let (users, now) = (users.clone(), now.clone());
+        let (entry, object) = (entry.clone(), object.clone());
+        thread::spawn(move || {
+            let of = &users[now.load(Relaxed) as usize];
+            of.fetch_add(1, Relaxed);
+            enter.run();
+            if entry.load(Acquire) != 0 {
+                // SAFETY: Counted, as loom checks.
+                object.with(|object| assert_eq!(unsafe { *object }, 1));
+            }
+            of.fetch_sub(1, AcqRel);
+        })
+    };
+    let drain = |users: &AtomicU32| {
+        while users.load(Acquire) != 0 {
+            thread::yield_now();
+        }
+    };
+    let wait_for_users = |was: usize| {
+        wait.run();
+        if late {
+            drain(&users[1 - was]);
+        }
+        now.store(1 - was as u32, Relaxed);
+        drain(&users[was]);
+    };
+    // For another key.
+    wait_for_users(0);
+    entry.store(0, Release);
+    wait_for_users(1);
+    // SAFETY: The caller frees it, and nobody uses it, as loom checks.
+    object.with_mut(|object| unsafe { *object = 0 });
+    user.join().unwrap();
+}
+
+#[test]
+fn a_key_that_was_taken_away_has_no_counted_users() {
+    all(|| counted(Fence::There, Fence::There, true));
+    lost(|| counted(Fence::LeftOut, Fence::There, true));
+    lost(|| counted(Fence::There, Fence::LeftOut, true));
+    lost(|| counted(Fence::There, Fence::There, false));
 }
