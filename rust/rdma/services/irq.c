@@ -85,6 +85,9 @@ struct xrdma_vectors {
 /* 0 when there is none. */
 static enum cpuhp_state xrdma_vector_hotplug;
 
+/* For @xrdma_vector.later on a real-time kernel; else NULL. */
+static struct workqueue_struct *xrdma_vector_queue;
+
 /* Sets that come to that state and go from it, and its own end. */
 static DEFINE_MUTEX(xrdma_vectors_mutex);
 
@@ -223,16 +226,26 @@ static int xrdma_vector_cpu_online(unsigned int cpu, struct hlist_node *node)
 
 /*
  * The hotplug callbacks of all sets; once, when the module is loaded. That a
- * CPU goes, the core handles.
+ * CPU goes, the core handles. Events may be needed to free memory (storage over
+ * RDMA), hence WQ_MEM_RECLAIM.
  */
 int xrdma_vectors_init(void)
 {
-	int state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN,
-					    "rdma/xroce:online",
-					    xrdma_vector_cpu_online, NULL);
+	int state;
 
-	if (state < 0)
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		xrdma_vector_queue = alloc_workqueue("xroce_vectors",
+						     WQ_PERCPU | WQ_MEM_RECLAIM, 0);
+		if (!xrdma_vector_queue)
+			return -ENOMEM;
+	}
+	state = cpuhp_setup_state_multi(CPUHP_AP_ONLINE_DYN, "rdma/xroce:online",
+					xrdma_vector_cpu_online, NULL);
+	if (state < 0) {
+		if (xrdma_vector_queue)
+			destroy_workqueue(xrdma_vector_queue);
 		return state;
+	}
 	xrdma_vector_hotplug = state;
 	return 0;
 }
@@ -244,6 +257,8 @@ void xrdma_vectors_exit(void)
 	cpuhp_remove_multi_state(xrdma_vector_hotplug);
 	xrdma_vector_hotplug = 0;
 	mutex_unlock(&xrdma_vectors_mutex);
+	if (xrdma_vector_queue)
+		destroy_workqueue(xrdma_vector_queue);
 }
 
 /* The possible CPU that vector @index is for at first. */
@@ -446,8 +461,5 @@ void xrdma_vector_raise(struct xrdma_vector *v)
  */
 void xrdma_vector_raise_later(struct xrdma_vector *v)
 {
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		schedule_work(&v->later);
-	else
-		queue_work(system_bh_wq, &v->later);
+	queue_work(xrdma_vector_queue ?: system_bh_wq, &v->later);
 }

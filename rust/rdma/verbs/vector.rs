@@ -6,8 +6,8 @@
 //! handler of the vector, on the CPU of the vector, calls the user of the completion queue. The
 //! handler delivers one event of each source in turn. After a limited number of events it returns,
 //! and a work item in softirq calls it again, so that the limits of softirqs, and ksoftirqd, apply
-//! to it. In the meantime nobody else calls the handler, because several CPUs may raise events
-//! faster than one CPU can deliver them.
+//! to it (in a thread on a real-time kernel). In the meantime nobody else calls the handler,
+//! because several CPUs may raise events faster than one CPU can deliver them.
 
 use kernel::{
     list::{

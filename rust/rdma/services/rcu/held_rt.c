@@ -28,16 +28,22 @@
  * struct xrdma_held - the users of the keys with one hash
  * @users: how many there are, in two counts.
  * @now: in which of these they are counted who come.
+ * @mutex: one waits at a time, and writes @now.
  */
 struct xrdma_held {
 	atomic_t users[2];
 	unsigned int now;
+	struct mutex mutex;
 } ____cacheline_aligned_in_smp;
 
-static struct xrdma_held xrdma_held[1 << XRDMA_HELD_BITS];
+#define XRDMA_HELD_LAST ((1 << XRDMA_HELD_BITS) - 1)
 
-/* One waits at a time, and writes @now. */
-static DEFINE_MUTEX(xrdma_held_mutex);
+/* A mutex that sleeps on a real-time kernel has no pointers to itself. */
+static struct xrdma_held xrdma_held[] = {
+	[0 ... XRDMA_HELD_LAST] = {
+		.mutex = __MUTEX_INITIALIZER(xrdma_held[0].mutex),
+	},
+};
 
 /* The count that @token names. */
 static atomic_t *xrdma_held_users(int token)
@@ -92,16 +98,16 @@ static void xrdma_held_drain(atomic_t *users)
 }
 
 /*
- * Waits for those who use number @id now; the caller has removed it. Who begins
- * meanwhile is waited for only if he has read @now before it changed. Process context,
- * sleeps.
+ * Waits for those who use number @id now, or one with the same hash; the caller has
+ * removed it. Who begins meanwhile is waited for only if he has read @now before it
+ * changed. Process context, sleeps.
  */
 void xrdma_held_wait(__u32 id)
 {
 	struct xrdma_held *held = &xrdma_held[hash_32(id, XRDMA_HELD_BITS)];
 	unsigned int now;
 
-	mutex_lock(&xrdma_held_mutex);
+	mutex_lock(&held->mutex);
 	/* See xrdma_held_enter(). */
 	smp_mb();
 	now = held->now;
@@ -110,7 +116,7 @@ void xrdma_held_wait(__u32 id)
 	WRITE_ONCE(held->now, !now);
 	/* Who is counted here after this look has seen that the entry is gone. */
 	xrdma_held_drain(&held->users[now]);
-	mutex_unlock(&xrdma_held_mutex);
+	mutex_unlock(&held->mutex);
 }
 
 #endif /* CONFIG_PREEMPT_RT */
