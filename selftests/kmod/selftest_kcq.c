@@ -104,16 +104,20 @@ static void done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct receive *r = container_of(wc->wr_cqe, struct receive, cqe);
 	struct try *t = r->try;
+	enum ib_poll_context ctx = t->ctx;
 
+	/* There xroce has ib_core poll in a workqueue, see xrdma_ib_choose_polling(). */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) && ctx == IB_POLL_SOFTIRQ)
+		ctx = IB_POLL_WORKQUEUE;
 	if (wc->status != IB_WC_WR_FLUSH_ERR)
 		FAIL("vector %d: status %d", t->vector, wc->status);
 	if (r->done++)
 		FAIL("vector %d: a completion came twice", t->vector);
-	if (t->ctx == IB_POLL_SOFTIRQ && !in_serving_softirq())
+	if (ctx == IB_POLL_SOFTIRQ && !in_serving_softirq())
 		FAIL("vector %d: not in softirq", t->vector);
-	if ((t->ctx == IB_POLL_WORKQUEUE || t->ctx == IB_POLL_UNBOUND_WORKQUEUE) && !in_task())
+	if ((ctx == IB_POLL_WORKQUEUE || ctx == IB_POLL_UNBOUND_WORKQUEUE) && !in_task())
 		FAIL("vector %d: not in a task", t->vector);
-	if (t->cpu >= 0 && (t->ctx == IB_POLL_SOFTIRQ || t->ctx == IB_POLL_WORKQUEUE) &&
+	if (t->cpu >= 0 && (ctx == IB_POLL_SOFTIRQ || ctx == IB_POLL_WORKQUEUE) &&
 	    raw_smp_processor_id() != t->cpu)
 		FAIL("vector %d: on CPU %d instead of %d", t->vector, raw_smp_processor_id(), t->cpu);
 	if (atomic_dec_and_test(&t->left))

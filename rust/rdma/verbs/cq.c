@@ -25,6 +25,21 @@ void xrdma_ib_end_polling(struct ib_cq *cq)
 }
 
 /*
+ * lib/irq_poll.c, with which ib_core polls queues in softirq, relies on it that a CPU
+ * runs one softirq at a time. On a real-time kernel several tasks may run those of one
+ * CPU, and the same queue leaves a list twice. There a workqueue polls, which ib_core
+ * looks for when the driver has made the queue. For a kernel user's queue, from the
+ * driver's create_cq(). Process context.
+ */
+void xrdma_ib_choose_polling(struct ib_cq *cq)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT) &&
+	    !IS_ENABLED(CONFIG_PREEMPT_RT_NEEDS_BH_LOCK) &&
+	    cq->poll_ctx == IB_POLL_SOFTIRQ)
+		cq->poll_ctx = IB_POLL_WORKQUEUE;
+}
+
+/*
  * Lets `rdma res show cq` say of a process's queue whether its moderation is
  * adaptive. The core looks at nothing but whether there is a pointer: what it
  * feeds and frees itself are the queues of kernel users.

@@ -9,5 +9,6 @@ struct ib_cq;
 
 void xrdma_ib_show_adaptive(struct ib_cq *cq, bool on);
 void xrdma_ib_end_polling(struct ib_cq *cq);
+void xrdma_ib_choose_polling(struct ib_cq *cq);
 
 #endif /* XRDMA_VERBS_CQ_H */

@@ -226,8 +226,8 @@ else
 fi
 check "they go and come with the device" renamed_back
 check_stock "the module parameter" parameter
-# Of two, a device's own number can hardly differ from that of all CPUs: make test runs this once
-# more with four.
+# Of two, a device's own number can hardly differ from that of all CPUs: make test-long runs this
+# once more with four.
 how=check_stock
 [ $possible -gt 2 ] || [ -n "$SELFTEST_DEBUG" ] || how=check_long
 $how "a number for each device" each_device

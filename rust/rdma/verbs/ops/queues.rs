@@ -83,6 +83,8 @@ impl<P: Provider> Ops<P> {
                 Cq::<P>::place(cq, handle.clone(), user, created.data);
                 if user {
                     bindings::xrdma_ib_show_adaptive(cq, created.adaptive);
+                } else {
+                    bindings::xrdma_ib_choose_polling(cq);
                 }
             }
             handle.enable();
