@@ -25,11 +25,11 @@ void xrdma_ib_end_polling(struct ib_cq *cq)
 }
 
 /*
- * lib/irq_poll.c, with which ib_core polls queues in softirq, relies on it that a CPU
- * runs one softirq at a time. On a real-time kernel several tasks may run those of one
- * CPU, and the same queue leaves a list twice. There a workqueue polls, which ib_core
- * looks for when the driver has made the queue. For a kernel user's queue, from the
- * driver's create_cq(). Process context.
+ * ib_core polls queues in softirq with lib/irq_poll.c, which assumes that a CPU runs
+ * one softirq at a time. On a real-time kernel several tasks may run the softirqs of a
+ * CPU, and then a queue is removed from its list twice. There the queue is polled in a
+ * workqueue: ib_core reads @cq->poll_ctx after the driver's create_cq(), from which
+ * this is called for the queue of a kernel user. Process context.
  */
 void xrdma_ib_choose_polling(struct ib_cq *cq)
 {
