@@ -47,7 +47,8 @@ pub use config::{
 pub use early::{
     KEPT,
     MAX_KEPT_NS,
-    MAX_WAIT_NS, //
+    MAX_WAIT_NS,
+    SURE_NS, //
 };
 pub use env::{
     AccessKind,

@@ -63,6 +63,10 @@ pub struct Window {
     limited: bool,
     /// Losses of packets before this one belong to a loss already counted.
     recover: Option<Psn>,
+    /// The window and the threshold before that loss, and the oldest packet in flight then.
+    before: (u32, u32, Psn),
+    /// How many packets belong to that loss, as long as all of them may turn out not to be lost.
+    doubts: u8,
     /// How frequent marks are, up to [`MARKS_ALWAYS`].
     marks: u32,
     /// Marks of packets before this one belong to a round already counted.
@@ -98,6 +102,8 @@ impl Window {
             credit: 0,
             limited: false,
             recover: None,
+            before: (0, 0, Psn::default()),
+            doubts: 0,
             // The first ones are taken seriously.
             marks: MARKS_ALWAYS,
             marked: None,
@@ -190,6 +196,9 @@ impl Window {
     pub fn on_loss(&mut self, una: Psn, sent: Psn, fits: u32) {
         if let Some(recover) = self.recover {
             if una.is_before(recover) {
+                if self.doubts != 0 {
+                    self.doubts = self.doubts.saturating_add(1);
+                }
                 return;
             }
         }
@@ -197,6 +206,8 @@ impl Window {
         // for would be that of the next packet, and one message of the same host
         // can pass so far beyond it that it looks like a later one.
         self.recover = (una != sent).then_some(sent);
+        self.before = (self.packets, self.threshold, una);
+        self.doubts = 1;
         self.fast_rounds = 0;
         self.threshold = (self.packets >> 1)
             .max(fits.min(self.packets))
@@ -204,6 +215,22 @@ impl Window {
             .min(self.max);
         self.packets = self.threshold;
         self.credit = 0;
+    }
+
+    /// The packet `psn`, which was counted as lost, was only late. If all of those were that belong
+    /// to the last loss, the window is what it was before (as `tcp_undo_cwnd_reduction` of Linux
+    /// has it).
+    pub fn on_no_loss(&mut self, psn: Psn) {
+        let (packets, threshold, una) = self.before;
+        if psn.is_before(una) {
+            return;
+        }
+        if self.doubts == 1 {
+            self.threshold = self.threshold.max(threshold).min(self.max);
+            self.packets = self.packets.max(packets).min(self.max);
+            self.recover = None;
+        }
+        self.doubts = self.doubts.saturating_sub(1);
     }
 
     /// The network marked packets as having met congestion, while everything
@@ -216,6 +243,7 @@ impl Window {
         self.marks = self.marks.saturating_add(missing >> MARKS_SHIFT);
         // At most 2^20 packets by 2^10.
         let cut = (self.packets.saturating_mul(self.marks) >> 11).max(1);
+        self.doubts = 0;
         self.target = self.packets;
         self.fast_rounds = FAST_ROUNDS;
         self.packets = self
@@ -251,6 +279,7 @@ impl Window {
     #[inline]
     pub fn on_timeout(&mut self, una: Psn, sent: Psn, fits: u32) {
         self.on_loss(una, sent, fits);
+        self.doubts = 0;
         self.recover = (una != sent).then_some(sent);
         self.packets = MIN_PACKETS.min(self.max);
     }
@@ -371,6 +400,44 @@ mod tests {
             w.on_ack(1000, Psn::new(612));
             assert_eq!(w.packets(), expect);
         }
+    }
+
+    #[test]
+    fn a_loss_that_was_none_is_taken_back() {
+        let mut w = grown(7);
+        w.on_loss(Psn::new(100), Psn::new(612), 0);
+        w.on_limited();
+        w.on_ack(20, Psn::new(120));
+        w.on_no_loss(Psn::new(200));
+        assert_eq!(w.packets(), 512);
+        w.on_no_loss(Psn::new(200));
+        assert_eq!(w.packets(), 512);
+        // The next one is a loss of its own, though those before it may not have come yet.
+        w.on_loss(Psn::new(130), Psn::new(612), 0);
+        assert_eq!(w.packets(), 256);
+        // What belongs to an earlier one tells nothing.
+        w.on_no_loss(Psn::new(100));
+        assert_eq!(w.packets(), 256);
+        // Each packet of a loss has to come.
+        w.on_loss(Psn::new(200), Psn::new(612), 0);
+        w.on_no_loss(Psn::new(200));
+        assert_eq!(w.packets(), 256);
+        w.on_no_loss(Psn::new(200));
+        assert_eq!(w.packets(), 512);
+    }
+
+    #[test]
+    fn what_tells_more_than_a_loss_is_not_taken_back() {
+        let mut w = grown(7);
+        w.on_timeout(Psn::new(100), Psn::new(612), 0);
+        w.on_no_loss(Psn::new(200));
+        assert_eq!(w.packets(), MIN_PACKETS);
+        let mut w = grown(7);
+        w.on_loss(Psn::new(100), Psn::new(612), 0);
+        w.on_mark(Psn::new(100), Psn::new(612));
+        let before = w.packets();
+        w.on_no_loss(Psn::new(200));
+        assert_eq!(w.packets(), before);
     }
 
     #[test]

@@ -21,6 +21,12 @@ const KEPT: u32 = 512;
 
 const _: () = assert!(KEPT.is_power_of_two() && KEPT >= 64);
 
+/// A response may be overtaken for so many round trips more than one.
+const MAX_PATIENCE: u8 = 3;
+
+/// So many packets that were asked for again are remembered.
+const DOUBTS: usize = 4;
+
 /// How many work requests behind the oldest one are searched for the one that a response is of.
 const SEARCHED: u32 = 64;
 
@@ -45,6 +51,43 @@ pub(super) struct Early {
     pub(super) asked: Option<Psn>,
     /// How often the oldest was.
     times: u8,
+    /// What was asked for again of late.
+    doubts: Doubts,
+    /// So many round trips more are waited for what is missing: it was only late before.
+    patience: u8,
+}
+
+/// The first packets of what was asked for again last, of which it is not known whether they were
+/// lost or late. The newest is the first.
+#[derive(Clone, Copy, Default, Debug)]
+struct Doubts {
+    firsts: [Psn; DOUBTS],
+    count: u8,
+}
+
+impl Doubts {
+    /// One more. True if another one has to go, which did not come a second time.
+    fn add(&mut self, psn: Psn) -> bool {
+        self.firsts.rotate_right(1);
+        let [first, ..] = &mut self.firsts;
+        *first = psn;
+        let is_full = usize::from(self.count) == DOUBTS;
+        self.count = self.count.saturating_add(u8::from(!is_full));
+        is_full
+    }
+
+    /// Whether `psn` is one of them, which it is no longer.
+    fn take(&mut self, psn: Psn) -> bool {
+        let known = self.firsts.get_mut(..self.count.into()).unwrap_or_default();
+        let Some(at) = known.iter().position(|first| *first == psn) else {
+            return false;
+        };
+        if let Some(rest) = known.get_mut(at..) {
+            rest.rotate_left(1);
+        }
+        self.count = self.count.saturating_sub(1);
+        true
+    }
 }
 
 impl Early {
@@ -117,15 +160,25 @@ impl Early {
         self.lost = None;
         self.asked = self.executed.and(Some(end));
         self.times = 0;
+        self.doubts = Doubts::default();
     }
 }
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// How long a response may be overtaken by others before it counts as lost, nanoseconds: a
     /// round trip, more than which no packet gains on another where a network has several ways to
-    /// the same host.
+    /// the same host; and another one, as often as that turned out to be too short (RFC 8985, 6.2).
     pub(super) fn disorder_wait(&self) -> u64 {
-        self.rtt.smoothed()
+        let times = u64::from(self.early.patience).saturating_add(1);
+        self.rtt.smoothed().saturating_mul(times)
+    }
+
+    /// A response came again. If that was asked for because it was missing, it was only late.
+    pub(super) fn on_response_copy(&mut self, psn: Psn) {
+        if self.early.doubts.take(psn) {
+            self.early.patience = self.early.patience.saturating_add(1).min(MAX_PATIENCE);
+            self.window.on_no_loss(psn);
+        }
     }
 
     /// The responder has executed everything before `end`, and a response from before that did not
@@ -204,6 +257,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         if self.implied_nak_at == Some(self.una) {
             self.early.times = self.early.times.saturating_add(1);
+            // Two copies would look like one.
+            self.early.doubts.take(self.una);
             self.probe.ask_for_missing();
             self.await_asked(now);
             return;
@@ -232,6 +287,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.start_ack_timer(now);
         self.implied_nak_at = Some(self.una);
         self.early.times = 0;
+        if self.early.doubts.add(self.una) {
+            self.early.patience = self.early.patience.saturating_sub(1);
+        }
         self.await_asked(now);
     }
 

@@ -51,6 +51,8 @@ struct Flight {
     resent: Psn,
     /// When that was, or is about to be.
     at: u64,
+    /// That is the packet that was found to be missing first.
+    is_first: bool,
     /// Holes so far, in a row, before which nothing else was missing.
     singles: u8,
 }
@@ -135,7 +137,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             {
                 return true;
             }
-            self.resend_oldest(flight, now);
+            self.resend_oldest(
+                Flight {
+                    is_first: false,
+                    ..flight
+                },
+                now,
+            );
             return true;
         }
         // An answer may now take longer than a round trip.
@@ -145,6 +153,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             base: self.max,
             resent: self.una,
             at: now,
+            // If a probe has sent a copy before, it tells nothing when an answer comes.
+            is_first: !self.probe.is_sent(),
             singles: 0,
         };
         if self.probe.is_on_its_way(now, self.rtt.min()) {
@@ -178,6 +188,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
+    /// Whether the packet that was found to be missing first has been acknowledged before its copy
+    /// can have been. TCP tells that by timestamps (Eifel, RFC 3522), here the time tells. The
+    /// shortest round trip that was measured may contain a queue, which may have gone since.
+    fn was_late(&self, flight: &Flight, now: u64) -> bool {
+        let least = (self.rtt.min() >> 3).saturating_mul(5);
+        flight.is_first
+            && !self.una.is_before(flight.resent)
+            && now.saturating_sub(flight.at) < least
+    }
+
     /// A response moved the oldest packet on while something was missing. The next response may be
     /// right behind it, so that this does not say what is missing next.
     #[inline]
@@ -194,7 +214,18 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// An ACK moved the oldest packet on while something was missing.
     pub(super) fn on_recovery_ack(&mut self, now: u64) {
-        self.on_recovery_response();
+        match self.recovery.flight {
+            // Nothing else is missing, as far as is known. If the responder drops what comes early,
+            // it says so when more comes.
+            Some(flight)
+                if matches!(self.recovery.peer, Peer::Keeps | Peer::Unknown)
+                    && self.was_late(&flight, now) =>
+            {
+                self.recovery.flight = None;
+                self.window.on_no_loss(flight.resent.prev());
+            }
+            _ => self.on_recovery_response(),
+        }
         let Some(flight) = self.recovery.flight else {
             return;
         };
@@ -202,6 +233,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             // More of it is on its way.
             return;
         }
+        let flight = Flight {
+            is_first: false,
+            ..flight
+        };
         if self.una.is_after(flight.resent) {
             self.resend_oldest(
                 Flight {

@@ -54,6 +54,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             {
                 self.on_answer(now);
             }
+            if packet.opcode.family() == Family::ReadResponse {
+                self.on_response_copy(psn);
+            }
             return;
         }
         match packet.opcode.family() {

@@ -117,6 +117,11 @@ impl Probe {
         self.sent = NonZeroU64::new(now);
     }
 
+    /// Whether a packet of it was sent since there was progress.
+    pub(super) fn is_sent(&self) -> bool {
+        self.sent.is_some()
+    }
+
     /// Whether an answer to its packets cannot have come yet, if a round trip takes at least
     /// `round_trip`.
     pub(super) fn is_on_its_way(&self, now: u64, round_trip: u64) -> bool {

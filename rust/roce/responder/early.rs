@@ -24,9 +24,13 @@ pub const KEPT: u32 = 1024;
 
 const _: () = assert!(KEPT.is_power_of_two() && KEPT >= 64);
 
-/// The longest time for which a gap is not reported, nanoseconds: less than a requester like ours
-/// waits before it asks, see [`crate::rtt::MIN_PROBE_NS`].
-pub const MAX_WAIT_NS: u64 = 3_000_000;
+/// The longest time for which a gap is not reported, nanoseconds. A host that is busy, or a radio
+/// that collects packets, delays some of them by as much.
+pub const MAX_WAIT_NS: u64 = 30_000_000;
+
+/// What closes a gap sooner is hardly a copy that the requester has sent without a report,
+/// nanoseconds: less than one like ours waits before it probes, see [`crate::rtt::MIN_PROBE_NS`].
+pub const SURE_NS: u64 = 3_000_000;
 
 /// A shorter wait is none.
 const MIN_WAIT_NS: u64 = 10_000;
@@ -57,8 +61,31 @@ pub(super) struct Early {
     grace: u64,
     /// A gap before the mark was reported.
     is_reported: bool,
-    /// The packet that was reported missing last, and how late it was.
-    reported: Option<(Psn, u64)>,
+    /// The packet that closed a gap last of which it is not known whether it was a copy.
+    closer: Option<Closer>,
+    /// The request that the caller was given last was kept before.
+    is_taken: bool,
+}
+
+/// A packet that closed a gap, and may be a copy of the one that was missing.
+#[derive(Clone, Copy, Debug)]
+struct Closer {
+    psn: Psn,
+    /// How late it was, nanoseconds.
+    late: u64,
+    cause: Cause,
+}
+
+/// Why a packet may be a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cause {
+    /// It was reported missing.
+    Report,
+    /// It came so late that the requester may have probed: then a copy of the newest packet comes
+    /// right behind it.
+    Time,
+    /// That came.
+    Probe,
 }
 
 impl Early {
@@ -99,6 +126,7 @@ impl Early {
         self.highest = None;
         self.grace = 0;
         self.is_reported = false;
+        self.is_taken = false;
     }
 
     /// `count` numbers from `from` on were executed.
@@ -112,35 +140,89 @@ impl Early {
         }
     }
 
+    /// The expected request has to come again: how late the packets behind it are tells nothing.
+    pub(super) fn on_not_ready(&mut self) {
+        self.is_reported = self.mark.is_some();
+    }
+
     /// Packets that are late for so long have not been seen for a while.
     fn forget_some(&mut self) {
-        self.wait = self.wait.saturating_sub(self.wait >> 5);
+        self.wait = self.wait.saturating_sub(self.wait >> 7);
         if self.wait < MIN_WAIT_NS {
             self.wait = 0;
         }
     }
 
-    /// A packet was so late that a gap was seen, and came by itself.
-    fn on_late(&mut self, late: u64) {
-        let wait = late.saturating_add(late >> 2).min(MAX_WAIT_NS);
+    /// A packet was so late that a gap was seen, and came by itself: waits for a quarter longer
+    /// from now on, but not for more than `most`.
+    fn on_late(&mut self, late: u64, most: u64) {
+        let wait = late.saturating_add(late >> 2).min(most);
         self.wait = self.wait.max(wait);
+    }
+
+    /// The same, if a copy of the packet tells that. Two copies would tell the same, so the wait
+    /// does not become long by one packet.
+    fn on_late_copied(&mut self, late: u64) {
+        let most = self.wait.saturating_mul(2).clamp(SURE_NS, MAX_WAIT_NS);
+        self.on_late(late, most);
+    }
+
+    /// A packet did not come by itself for as long as the wait is.
+    fn on_lost(&mut self) {
+        self.wait = self.wait.saturating_sub(self.wait >> 2);
+    }
+
+    /// A packet came that is no copy, so nobody has probed.
+    #[inline]
+    fn on_new(&mut self) {
+        if let Some(closer) = self.closer.filter(|c| c.cause == Cause::Time) {
+            self.closer = None;
+            self.on_late_copied(closer.late);
+        }
+    }
+
+    /// A copy of the packet with the number `psn` came. If that is the one that closed a gap, one
+    /// of the two had only been late. Whether it was wrong to report that.
+    fn on_copy(&mut self, psn: Psn) -> bool {
+        let Some(closer) = &mut self.closer else {
+            return false;
+        };
+        let Closer { late, cause, .. } = *closer;
+        if closer.psn == psn {
+            self.closer = None;
+            self.on_late_copied(late);
+            return cause == Cause::Report;
+        }
+        if cause == Cause::Time {
+            closer.cause = Cause::Probe;
+            self.on_lost();
+        }
+        false
     }
 }
 
 impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// After [`Responder::take_request`] has said that the request with the number `psn` came
-    /// early: whether the caller keeps it. Reports the gap when it is time.
+    /// early: whether the caller keeps it. Reports the gap, or says in
+    /// [`Responder::next_deadline`] until when it may close by itself.
     pub fn on_early<E: ResponderEnv>(&mut self, psn: Psn, kept: bool, now: u64, env: &mut E) {
         if self.state != State::Ready || self.is_local_open {
             return;
         }
         if kept {
+            self.early.on_new();
             self.early.set(psn);
             self.stats.early_kept = self.stats.early_kept.wrapping_add(1);
         } else if !self.early.is_set(psn) {
             self.stats.early_dropped = self.stats.early_dropped.wrapping_add(1);
+        } else {
+            self.early.on_copy(psn);
         }
         self.on_gap(psn, now, env);
+        // While the requester knows of no gap, it sends more than is kept.
+        if matches!(self.gap, Gap::Waiting(_)) && !self.early.is_set(psn) {
+            self.report(env);
+        }
     }
 
     /// Whether the caller should keep the request with the number `psn`, which came early.
@@ -159,6 +241,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             return None;
         }
         self.early.clear(self.epsn);
+        self.early.is_taken = true;
         Some(self.epsn)
     }
 
@@ -205,14 +288,38 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// The request with the number `psn` was executed, which closed `gap`.
+    #[inline]
     pub(super) fn on_filled(&mut self, gap: Gap, psn: Psn, now: u64) {
-        let Some((mark, at)) = self.early.mark else {
-            return;
-        };
-        let late = now.saturating_sub(at);
-        if gap == Gap::Reported {
-            self.early.reported = Some((psn, late));
-            self.early.grace = late.saturating_add(late >> 1).min(2 * MAX_WAIT_NS);
+        if !core::mem::take(&mut self.early.is_taken) {
+            self.early.on_new();
+        }
+        if let Some((mark, at)) = self.early.mark {
+            self.on_closer(gap, psn, mark, now.saturating_sub(at), now);
+        }
+    }
+
+    /// The same, after the early packet `mark` came `late` nanoseconds ago.
+    fn on_closer(&mut self, gap: Gap, psn: Psn, mark: Psn, late: u64, now: u64) {
+        match gap {
+            Gap::Reported => {
+                self.early.on_lost();
+                self.early.closer = Some(Closer {
+                    psn,
+                    late,
+                    cause: Cause::Report,
+                });
+                self.early.grace = late.saturating_add(late >> 1).min(2 * SURE_NS);
+            }
+            // Unless there was a report, after which the requester sends what is missing behind
+            // that gap as well.
+            Gap::Waiting(_) if late > SURE_NS && self.early.grace == 0 => {
+                self.early.closer = Some(Closer {
+                    psn,
+                    late,
+                    cause: Cause::Time,
+                });
+            }
+            _ => (),
         }
         if mark.is_before(self.epsn) {
             self.early.mark = self
@@ -221,7 +328,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 .filter(|(highest, _)| !highest.is_before(self.epsn));
             self.early.forget_some();
             if !core::mem::take(&mut self.early.is_reported) {
-                self.early.on_late(late);
+                self.early.on_late(late, SURE_NS);
             }
         }
         if self.early.count == 0 {
@@ -235,14 +342,10 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     }
 
     /// A request with the number `psn` came again. If that was reported missing, and filled the gap
-    /// before its copy could, it was only late.
+    /// before its copy could, it was only late. Or the copy tells of a probe.
     pub(super) fn on_copy(&mut self, psn: Psn) {
-        if let Some((reported, late)) = self.early.reported {
-            if reported == psn {
-                self.early.reported = None;
-                self.early.on_late(late);
-                self.stats.wrong_naks = self.stats.wrong_naks.wrapping_add(1);
-            }
+        if self.early.on_copy(psn) {
+            self.stats.wrong_naks = self.stats.wrong_naks.wrapping_add(1);
         }
     }
 
@@ -250,6 +353,9 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
     /// network that is known to disorder packets.
     fn on_gap<E: ResponderEnv>(&mut self, psn: Psn, now: u64, env: &mut E) {
         self.stats.out_of_sequence = self.stats.out_of_sequence.wrapping_add(1);
+        if matches!(self.gap, Gap::NotReady(until) if now < until) {
+            return;
+        }
         let early = &mut self.early;
         if early
             .highest
@@ -258,13 +364,17 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             early.highest = Some((psn, now));
         }
         let (_, since) = *early.mark.get_or_insert((psn, now));
+        // What is expected is kept, and the caller has no time for it.
+        if self.is_next_kept() {
+            return;
+        }
         match self.gap {
-            Gap::Reported => return,
-            Gap::NotReady(until) | Gap::Waiting(until) if now < until => return,
-            Gap::Waiting(_) => {}
+            // Even if the time is over: what is missing may come with this one. The caller calls
+            // `handle_timeout` when nothing else has come.
+            Gap::Reported | Gap::Waiting(_) => return,
             Gap::None | Gap::NotReady(_) => {
-                let until = since.saturating_add(early.wait);
-                if until > now && early.count != 0 {
+                let until = since.saturating_add(self.early.wait);
+                if until > now && self.early.count != 0 {
                     self.gap = Gap::Waiting(until);
                     return;
                 }

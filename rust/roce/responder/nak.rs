@@ -248,6 +248,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             Refused::Rnr => {
                 let timer = self.config.min_rnr_timer;
                 self.stats.rnr_naks = self.stats.rnr_naks.wrapping_add(1);
+                self.early.on_not_ready();
                 self.gap = Gap::NotReady(now.saturating_add(rnr::delay_ns(timer)));
                 self.send_nak(Syndrome::Rnr(timer), env);
             }

@@ -177,6 +177,38 @@ fn what_is_overtaken_is_not_sent_again() {
     }
 }
 
+/// Hosts without time for a while, or a radio that collects packets, on a wire that disorders
+/// them. What is late by milliseconds is not lost, and who is told so knows it soon.
+#[test]
+fn what_is_late_by_milliseconds_costs_little() {
+    const SEEDS: u64 = 3;
+    for (every, length, write, read) in [
+        (2, 1, 80.0, 80.0),
+        (5, 3, 80.0, 80.0),
+        (10, 5, 80.0, 60.0),
+        (10, 9, 50.0, 25.0),
+    ] {
+        let wire = WireConfig {
+            disorder: Disorder::Ahead(2000),
+            stall: Some((every * MS, length * MS)),
+            ..WIRE
+        };
+        let mean = |f: &dyn Fn(u64) -> f64| (1..=SEEDS).map(f).sum::<f64>() / SEEDS as f64;
+        let expect = mean(&|seed| reference(wire, seed));
+        print!("{length} of {every} ms: {expect:.1}");
+        for (op, share) in [(SendOp::Write, write), (SendOp::Read, read)] {
+            let goodput = mean(&|seed| {
+                let outcome = alone(wire, Load::bulk(op, MESSAGES), seed);
+                assert_eq!((outcome.failed, outcome.timeouts), (None, 0));
+                outcome.megabytes()
+            });
+            print!(", {op:?} {goodput:.1}");
+            assert!(goodput > expect * share / 100.0, "{goodput} of {expect}");
+        }
+        println!();
+    }
+}
+
 /// The responder keeps as much as this load has in flight at most, 64 messages of 16 packets, so
 /// that a lost packet costs no other.
 #[test]
@@ -239,11 +271,19 @@ fn a_peer_that_keeps_fewer_is_served_as_well() {
 #[test]
 fn a_peer_that_goes_back_is_served_as_one() {
     let lossy = |loss| WireConfig { loss, ..WIRE };
+    let disordered = WireConfig {
+        disorder: Disorder::Behind {
+            per_100_000: 100,
+            packets: 3,
+        },
+        ..WIRE
+    };
     for (wire, share) in [
         (WIRE, 95.0),
         (lossy(Loss::Random(100)), 80.0),
         (lossy(Loss::Random(1000)), 80.0),
         (lossy(Loss::Random(10_000)), 65.0),
+        (disordered, 70.0),
     ] {
         for op in [SendOp::Write, SendOp::Send] {
             let load = Load {

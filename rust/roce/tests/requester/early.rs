@@ -215,6 +215,34 @@ fn only_holes_are_asked_for_and_the_next_one_at_once() {
     assert_eq!(h.requester.next_deadline(), None);
 }
 
+/// The first packet of a READ comes late: it is asked for again, and its copy comes as well, if
+/// `is_late`. Returns how long it was waited for.
+fn read_late(h: &mut Host, at: u32, is_late: bool) -> u64 {
+    h.post(SendOp::Read, 256 * 2);
+    assert_eq!(h.numbers(), [at]);
+    h.answer(data(at + 1, 256));
+    let wait = h.requester.next_deadline().unwrap() - h.now;
+    h.time(h.now + wait);
+    assert_eq!(h.numbers(), [at]);
+    h.answer(data(at, 256));
+    if is_late {
+        h.answer(data(at, 256));
+    }
+    wait
+}
+
+#[test]
+fn who_was_asked_too_early_gets_more_time() {
+    let mut h = measured();
+    let waits: Vec<u64> = (0..6).map(|i| read_late(&mut h, 1 + 2 * i, true)).collect();
+    assert_eq!(waits, [1, 2, 3, 4, 4, 4].map(|i| i * ROUND_TRIP));
+    // Of those that were lost, each that is forgotten counts.
+    let waits: Vec<u64> = (6..14)
+        .map(|i| read_late(&mut h, 1 + 2 * i, false))
+        .collect();
+    assert_eq!(waits, [4, 4, 4, 4, 4, 3, 2, 1].map(|i| i * ROUND_TRIP));
+}
+
 #[test]
 fn what_is_asked_for_again_may_be_lost_again() {
     let mut h = measured();

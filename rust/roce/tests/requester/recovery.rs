@@ -96,6 +96,92 @@ fn a_copy_that_is_lost_is_sent_again_after_a_round_trip() {
     assert_eq!(h.statuses(), [Success; 3]);
 }
 
+/// 16 packets, 5 to 20, of which 6 is found to be missing.
+fn with_hole() -> Host {
+    let mut h = keeper();
+    h.post(SendOp::Write, 256 * 16);
+    assert_eq!(h.numbers().len(), 16);
+    h.nak(6, 0x60);
+    assert_eq!(h.numbers(), [6]);
+    h
+}
+
+#[test]
+fn what_came_before_its_copy_was_not_lost() {
+    let half = ROUND_TRIP / 2;
+    for (wait, resent) in [(half, vec![]), (ROUND_TRIP, vec![10])] {
+        let mut h = with_hole();
+        h.now += wait;
+        // 6 to 9 were late. Or 10 is lost as well.
+        h.ack(9);
+        assert_eq!(h.numbers(), resent, "{wait}");
+    }
+    // That is asked about the first copy only.
+    let mut h = with_hole();
+    h.now += ROUND_TRIP;
+    h.ack(9);
+    assert_eq!(h.numbers(), [10]);
+    h.now += half;
+    h.ack(12);
+    assert_eq!(h.numbers(), [13]);
+    h.ack(20);
+    assert_eq!(h.statuses(), [Success; 3]);
+    let mut h = with_hole();
+    h.now += ROUND_TRIP;
+    h.nak(6, 0x60);
+    assert_eq!(h.numbers(), [6]);
+    h.now += half;
+    h.ack(9);
+    assert_eq!(h.numbers(), [10]);
+    // Nor about one that a probe has sent.
+    let mut h = keeper();
+    h.post(SendOp::Write, 256 * 16);
+    h.numbers();
+    h.time(h.requester.next_deadline().unwrap());
+    assert_eq!(h.numbers(), [5, 20]);
+    h.now += half;
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), []);
+    h.now += half / 2;
+    h.ack(9);
+    assert_eq!(h.numbers(), [10]);
+}
+
+#[test]
+fn what_was_only_late_does_not_tell_what_is_kept() {
+    let mut h = sent(6);
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2]);
+    h.now += ROUND_TRIP / 2;
+    h.ack(4);
+    assert_eq!(h.numbers(), []);
+    // The responder may have dropped the rest: a trial, as if it were the first.
+    h.nak(5, 0x60);
+    h.post(SendOp::Send, 8);
+    assert_eq!(h.numbers(), [5]);
+    h.now += ROUND_TRIP;
+    h.ack(5);
+    assert_eq!(h.numbers(), [6, 7]);
+}
+
+#[test]
+fn what_was_only_late_does_not_shrink_the_window() {
+    let in_flight = |wait| {
+        let (mut h, first) = with_large_window();
+        h.post(SendOp::Write, 256 * 100);
+        h.numbers();
+        h.nak(first, 0x60);
+        h.numbers();
+        h.now += wait;
+        h.ack(first + 99);
+        h.post(SendOp::Write, 256 * 8000);
+        let sent = h.numbers().len();
+        assert!(sent < 8000);
+        sent
+    };
+    assert!(in_flight(ROUND_TRIP) < in_flight(ROUND_TRIP / 2));
+}
+
 /// A connection with a large window to a responder that keeps what comes early, and its next
 /// number.
 fn with_large_window() -> (Host, u32) {
@@ -108,6 +194,7 @@ fn with_large_window() -> (Host, u32) {
         h.post(SendOp::Write, 256 * 3000);
         while let Some(at) = h.numbers().last() {
             last = *at;
+            h.now += ROUND_TRIP;
             h.ack(last);
         }
     }
@@ -116,6 +203,7 @@ fn with_large_window() -> (Host, u32) {
     h.numbers();
     h.nak(first, 0x60);
     assert_eq!(h.numbers(), [first]);
+    h.now += ROUND_TRIP;
     h.ack(first + 99);
     (h, first + 100)
 }
@@ -146,6 +234,7 @@ fn less_goes_ahead_to_a_responder_that_has_dropped_some_of_it() {
     h.nak(next, 0x60);
     h.numbers();
     for at in 0..3 {
+        h.now += ROUND_TRIP;
         h.ack(next + at);
         h.numbers();
     }

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use roce::responder::{
     KEPT,
     MAX_KEPT_NS,
-    MAX_WAIT_NS, //
+    MAX_WAIT_NS,
+    SURE_NS, //
 };
 
 use super::*;
@@ -186,18 +187,43 @@ fn what_closes_a_gap_in_time_is_not_reported() {
     assert_eq!(k.p.responder.stats().early_kept, 20);
 }
 
+/// The packet behind `at` comes early. How long the gap may last.
+fn gap_at(k: &mut Keeper, at: u32) -> u64 {
+    k.data(at + 1);
+    k.p.responder.next_deadline().unwrap() - k.p.now
+}
+
+/// The packet `at` comes so late that it is reported as missing, and so its copy comes as well.
+/// Returns how long the gap lasted before the report.
+fn late(k: &mut Keeper, at: u32, late: u64) -> u64 {
+    let wait = gap_at(k, at);
+    k.wait(wait - 1);
+    assert_eq!(k.said(), []);
+    k.wait(1);
+    assert_eq!(k.said(), [(NAK, at)]);
+    k.p.now += late - wait;
+    k.data(at);
+    k.data(at);
+    k.said();
+    wait
+}
+
 #[test]
 fn the_wait_is_bounded_and_forgotten() {
     let mut k = Keeper::new();
-    k.data(1);
-    k.p.now += 100 * MAX_WAIT_NS;
-    k.data(0);
-    k.data(0);
-    k.said();
-    k.data(3);
-    assert_eq!(k.p.responder.next_deadline(), Some(k.p.now + MAX_WAIT_NS));
+    k.learn();
+    let waits: Vec<u64> = (1..12)
+        .map(|i| late(&mut k, 2 * i, 2 * MAX_WAIT_NS))
+        .collect();
+    assert_eq!(waits[..2], [125 * US, SURE_NS]);
+    // One packet may have had two copies; several tell that it takes long.
+    for pair in waits[1..].windows(2) {
+        assert!(pair[1] <= 2 * pair[0], "{waits:?}");
+    }
+    assert_eq!(waits.last(), Some(&MAX_WAIT_NS));
     // Packets are lost, and their copies are what comes.
-    let mut at = 2;
+    let mut at = 24;
+    k.data(at + 1);
     for _ in 0..400 {
         k.wait(MAX_WAIT_NS);
         k.data(at);
@@ -208,6 +234,95 @@ fn the_wait_is_bounded_and_forgotten() {
     k.data(at);
     k.data(at + 3);
     assert_eq!(k.said(), [(NAK, at + 2)]);
+}
+
+#[test]
+fn a_late_packet_is_known_from_a_probe() {
+    for is_probe in [false, true] {
+        let mut k = Keeper::new();
+        k.learn();
+        for at in [2, 4, 6] {
+            late(&mut k, at, 10 * SURE_NS);
+        }
+        let wait = gap_at(&mut k, 8);
+        assert!(wait > SURE_NS);
+        k.wait(wait - 100 * US);
+        k.data(8);
+        if is_probe {
+            // The newest packet comes right behind the oldest.
+            k.data(9);
+        }
+        k.data(10);
+        assert_eq!(k.said().iter().filter(|said| said.0 == NAK).count(), 0);
+        let next = gap_at(&mut k, 11);
+        assert_eq!(next < wait, is_probe, "{next} {wait}");
+        // If the packet comes itself in the end, it was late.
+        k.p.now += next;
+        k.data(8);
+        k.data(11);
+        assert!(gap_at(&mut k, 13) > wait);
+    }
+}
+
+#[test]
+fn losses_that_probes_fill_make_the_wait_short() {
+    let mut k = Keeper::new();
+    k.learn();
+    for i in 1..12 {
+        late(&mut k, 2 * i, 2 * MAX_WAIT_NS);
+    }
+    for i in 12..22 {
+        gap_at(&mut k, 2 * i);
+        k.wait(SURE_NS + US);
+        k.data(2 * i);
+        k.data(2 * i + 1);
+    }
+    assert!(gap_at(&mut k, 44) < SURE_NS + SURE_NS / 3);
+}
+
+#[test]
+fn a_request_that_was_not_ready_was_not_late() {
+    let mut k = Keeper::new();
+    k.p.env.posted[0].clear();
+    // One is kept already, and one comes behind it.
+    k.data(1);
+    k.data(0);
+    k.data(2);
+    k.p.env.posted[0].extend(0..2000);
+    k.wait(1000 * US);
+    k.data(0);
+    assert_eq!(k.said().last(), Some(&(ACK, 1)));
+    k.data(2);
+    k.data(4);
+    assert_eq!(k.said(), [(NAK, 3)]);
+}
+
+#[test]
+fn what_cannot_be_kept_is_not_waited_for() {
+    let mut k = Keeper::new();
+    k.learn();
+    gap_at(&mut k, 2);
+    k.data(2 + KEPT - 1);
+    assert_eq!(k.said(), []);
+    k.data(2 + KEPT);
+    assert_eq!(k.said(), [(NAK, 2)]);
+}
+
+#[test]
+fn what_is_kept_is_not_missing() {
+    let mut k = Keeper::new();
+    k.data(1);
+    k.said();
+    // The caller has no time for what is kept.
+    for (at, is_early) in [(0, false), (3, true)] {
+        let bytes = Raw::new(0x04, PSN + at).data(1).bytes();
+        let packet = Packet::parse(&bytes).unwrap();
+        let early = k.p.responder.take_request(&packet, k.p.now, &mut k.p.env);
+        assert_eq!(early, is_early);
+    }
+    let psn = Psn::new(PSN + 3);
+    k.p.responder.on_early(psn, true, k.p.now, &mut k.p.env);
+    assert_eq!(k.said(), []);
 }
 
 #[test]

@@ -177,7 +177,7 @@ impl RecvSide {
             has_taken = true;
             self.request(qp, packet, now)
         });
-        more |= self.end_early(qp);
+        more |= self.end_early(qp, more || has_taken, now);
         more |= self.stream(qp, now, has_taken);
         // Also when packets are left: the sender may be faster than this side, and not go on
         // without an answer.
