@@ -213,16 +213,22 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             self.early.on_new();
             self.early.set(psn);
             self.stats.early_kept = self.stats.early_kept.wrapping_add(1);
-        } else if !self.early.is_set(psn) {
+        } else if !self.is_kept(psn) {
             self.stats.early_dropped = self.stats.early_dropped.wrapping_add(1);
         } else {
             self.early.on_copy(psn);
         }
         self.on_gap(psn, now, env);
         // While the requester knows of no gap, it sends more than is kept.
-        if matches!(self.gap, Gap::Waiting(_)) && !self.early.is_set(psn) {
+        if matches!(self.gap, Gap::Waiting(_)) && !self.is_kept(psn) {
             self.report(env);
         }
+    }
+
+    /// Whether the request with the number `psn`, which came early, is kept. Those further behind
+    /// have the bits of others.
+    fn is_kept(&self, psn: Psn) -> bool {
+        psn.since(self.epsn) < KEPT && self.early.is_set(psn)
     }
 
     /// Whether the caller should keep the request with the number `psn`, which came early.
@@ -322,10 +328,11 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             _ => (),
         }
         if mark.is_before(self.epsn) {
-            self.early.mark = self
+            self.early.highest = self
                 .early
                 .highest
                 .filter(|(highest, _)| !highest.is_before(self.epsn));
+            self.early.mark = self.early.highest;
             self.early.forget_some();
             if !core::mem::take(&mut self.early.is_reported) {
                 self.early.on_late(late, SURE_NS);

@@ -304,8 +304,10 @@ fn what_cannot_be_kept_is_not_waited_for() {
     gap_at(&mut k, 2);
     k.data(2 + KEPT - 1);
     assert_eq!(k.said(), []);
-    k.data(2 + KEPT);
+    // It has the bit of 3, which is kept.
+    k.data(3 + KEPT);
     assert_eq!(k.said(), [(NAK, 2)]);
+    assert_eq!(k.p.responder.stats().early_dropped, 1);
 }
 
 #[test]
