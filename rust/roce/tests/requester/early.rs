@@ -244,6 +244,21 @@ fn who_was_asked_too_early_gets_more_time() {
 }
 
 #[test]
+fn two_answers_to_two_questions_tell_nothing() {
+    let mut h = measured();
+    h.post(SendOp::Read, 256 * 2);
+    assert_eq!(h.numbers(), [1]);
+    h.answer(data(2, 256));
+    for _ in 0..2 {
+        h.time(h.requester.next_deadline().unwrap());
+        assert_eq!(h.numbers(), [1]);
+    }
+    h.answer(data(1, 256));
+    h.answer(data(1, 256));
+    assert_eq!(read_late(&mut h, 3, false), ROUND_TRIP);
+}
+
+#[test]
 fn what_is_asked_for_again_may_be_lost_again() {
     let mut h = measured();
     h.post(SendOp::Read, 256 * 3);
