@@ -24,11 +24,8 @@
  */
 #define XRDMA_GSO_TYPE (SKB_GSO_FRAGLIST | SKB_GSO_UDP_L4 | SKB_GSO_UDP_TUNNEL)
 
-/* What a net device needs to take one whole. `ethtool -K` turns these off. */
-#define XRDMA_GSO_FEATURES                                             \
-	(NETIF_F_SG | NETIF_F_FRAGLIST | NETIF_F_GSO |                 \
-	 NETIF_F_GSO_FRAGLIST | NETIF_F_GSO_UDP_L4 |                   \
-	 NETIF_F_GSO_UDP_TUNNEL)
+/* What somebody turns off who wants single packets (`ethtool -K`). */
+#define XRDMA_GSO_FEATURES (NETIF_F_GSO | NETIF_F_GSO_FRAGLIST)
 
 /*
  * What is left free below the net device's bound of bytes, which counts the headers of
@@ -36,10 +33,15 @@
  */
 #define XRDMA_GSO_SLACK 256
 
-/* Whether @dev takes super-packets whole at this time. */
+/*
+ * Whether super-packets may go to @dev at this time: nobody has turned them off. A net
+ * device that does not take them whole gets their packets in one go: the stack cuts
+ * them behind the queueing discipline. Since a packet is linear, this needs no
+ * scatter-gather, without which net devices do not have NETIF_F_GSO itself.
+ */
 bool xrdma_gso_admits(const struct net_device *dev)
 {
-	return (dev->features & XRDMA_GSO_FEATURES) == XRDMA_GSO_FEATURES;
+	return !(dev->hw_features & ~dev->wanted_features & XRDMA_GSO_FEATURES);
 }
 
 /* Both have their headers where the offsets in the sk_buff say. */

@@ -30,8 +30,7 @@ pub(crate) fn local_copy() -> bool {
     LOCAL_COPY.load(Relaxed) != 0
 }
 
-/// Whether packets may share super-packets, which net devices that take them get whole. Those that
-/// come are taken in any case. Any context.
+/// Whether packets may share super-packets. Those that come are taken in any case. Any context.
 pub(crate) fn super_packets() -> bool {
     SUPER_PACKETS.load(Relaxed) != 0
 }
