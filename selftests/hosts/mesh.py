@@ -286,6 +286,8 @@ def main():
         assert not any(grown.values()), f'the wire is not clean: {grown}'
     else:
         assert again, 'no packet was sent again: is the wire lossy?'
+        together = after.get('sent_super_pkts', 0) - before.get('sent_super_pkts', 0)
+        assert not together, f'{together} times, packets could only be lost together'
     barrier('end')
 
 

@@ -20,7 +20,8 @@
  * SKB_GSO_UDP_TUNNEL with skb->encapsulation 0 is no packet of a tunnel: UDP hands it
  * to encap_rcv() whole, cuts it as one without that bit where it has to be cut, and
  * gives it to no socket of a program whole. Net devices that would put it into a tunnel
- * of their own do not have the feature of this name, so it is cut before them.
+ * of their own do not have the feature of this name, or only for packets of which
+ * hardware cuts a part (NETIF_F_GSO_PARTIAL), so it is cut before them.
  */
 #define XRDMA_GSO_TYPE (SKB_GSO_FRAGLIST | SKB_GSO_UDP_L4 | SKB_GSO_UDP_TUNNEL)
 
@@ -34,10 +35,10 @@
 #define XRDMA_GSO_SLACK 256
 
 /*
- * Whether super-packets may go to @dev at this time: nobody has turned them off. A net
- * device that does not take them whole gets their packets in one go: the stack cuts
- * them behind the queueing discipline. Since a packet is linear, this needs no
- * scatter-gather, without which net devices do not have NETIF_F_GSO itself.
+ * Whether super-packets may go to @dev at this time: nobody has turned them off. The
+ * stack cuts them for a net device that does not take them whole. What somebody wants
+ * counts, not what @dev has: without scatter-gather the kernel takes NETIF_F_GSO away,
+ * and packets that are linear do not need that.
  */
 bool xrdma_gso_admits(const struct net_device *dev)
 {

@@ -105,7 +105,7 @@ impl Route {
     }
 
     /// How many packets are best handed to the stack at a time: as many as may be in a
-    /// super-packet, or few if the net device takes none, as last looked up.
+    /// super-packet, or few if somebody has turned these off, as last looked up.
     #[inline]
     pub fn burst(&self) -> usize {
         usize::from(self.raw.burst)

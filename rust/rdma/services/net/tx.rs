@@ -111,8 +111,8 @@ impl Drop for TxSkb {
 pub enum Joining {
     /// It goes alone.
     Alone,
-    /// It may, if they go the same way, have the same length (the last may be shorter), and the net
-    /// device takes super-packets.
+    /// It may, if they go the same way, have the same length (the last may be shorter), and nobody
+    /// has turned super-packets off for the net device.
     Allowed,
 }
 
