@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # selftest: timeout=300 debug
 """Super-packets: packets of one burst that pass the stack as one. They arrive whole, or cut
-by whoever does not take them, and the payload is the same; what is sent again goes alone."""
+by whoever does not take them, and the payload is the same; what is sent again goes alone.
+And GRO, which makes one of packets that a net device has received one by one."""
 import ctypes
 import os
 import socket
@@ -22,7 +23,7 @@ from ktap import expect, expect_eq
 from tap import Tap
 from verbs import WR, get, pattern, put, sge
 
-SENT, RECEIVED = 'sent_super_pkts', 'rcvd_super_pkts'
+SENT, RECEIVED, MERGED = 'sent_super_pkts', 'rcvd_super_pkts', 'rcvd_gro_pkts'
 # Counters of what must not happen where nothing is lost.
 BAD = (
     'retransmits',
@@ -36,7 +37,7 @@ BAD = (
 # one that was not lost.
 OVERTAKING = ('retransmits', 'out_of_seq_request', 'rcvd_seq_err')
 # All that are asked for.
-COUNTERS = (SENT, RECEIVED, 'early_seq_naks', *BAD)
+COUNTERS = (SENT, RECEIVED, MERGED, 'early_seq_naks', *BAD)
 # IBV_MTU_*
 MTU1024, MTU4096 = 3, 5
 # 8.6 s: where nothing is lost, nothing is sent again, however busy the machine is.
@@ -240,22 +241,82 @@ def never_through():
             net.sh(f'in_host {host} tc qdisc del dev {dev} clsact')
 
 
-def changed(offset):
-    """Somebody changes a byte of every super-packet of data, and what was changed is refused.
-    Returns how much counters have risen."""
-    net.sh(
-        f'''in_host h2 tc qdisc add dev e2 clsact && in_host h2 tc filter add dev e2 ingress \\
-            bpf bytecode '{IS_LONG}' classid 1:1 action pedit munge offset {offset} u8 invert'''
-    )
-    try:
+class Merging:
+    """Within it, packets come one by one, and the links' GRO puts them together."""
+
+    def __enter__(self):
+        # veth has no GRO for a peer that cuts nothing itself.
+        offload(False, 'gso', 'tso')
+        offload(True, 'gro')
+
+    def __exit__(self, *_):
+        offload(False, 'gro')
+        offload(True, 'gso', 'tso')
+
+
+def merged():
+    """All that GRO has put together arrives, with packets of all lengths between."""
+    with Merging():
+        for version, mtu in ((4, MTU1024), (6, MTU1024), (4, MTU4096)):
+            conn, rise = connect(version=version, mtu=mtu), Rise()
+            work(conn)
+            for dev in ('x1', 'x2'):
+                expect(rise(dev, MERGED), f'{dev} got none that was put together')
+                expect_eq(rise(dev, RECEIVED), 0, 'super-packets')
+            rise.none_lost()
+            conn.close()
+        # What others hold is cut for us.
+        taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
+        conn, rise = connect(), Rise()
+        work(conn)
+        big = [any(is_long(f) for f, _ in tap.frames() if roce.is_roce(f)) for tap in taps]
+        expect_eq(big, [True, True], 'the captures have packets that were put together')
+        expect_eq(rise('x2', MERGED), 0, 'packets that GRO put together came whole')
+        rise.none_lost()
+        conn.close()
+        for tap in taps:
+            tap.close()
+
+
+def merged_changed():
+    """Each packet is checked by itself: the one that was changed is refused. What was only moved is
+    cut."""
+    with Merging():
+        rise = changed(200, supers=False)
+        expect(rise('x2', 'rcvd_icrc_err'), 'no packet was refused')
+        expect(rise('x2', 'out_of_seq_request'), 'no other packet was taken')
+        with Written(1500, 'preserve'):
+            conn, rise = connect(), Rise()
+            traffic.write(conn, 65536)
+            expect_eq(rise('x2', MERGED), 0, 'packets that GRO put together came whole')
+            rise.none_lost()
+            conn.close()
+
+
+class Written:
+    """Within it, somebody writes to a byte of every super-packet of data that comes to h2, or of
+    what GRO has put together."""
+
+    def __init__(self, offset, how):
+        self.rule = f'''in_host h2 tc filter add dev e2 ingress bpf bytecode '{IS_LONG}' \
+            classid 1:1 action pedit munge offset {offset} u8 {how}'''
+
+    def __enter__(self):
+        net.sh(f'in_host h2 tc qdisc add dev e2 clsact && {self.rule}')
+
+    def __exit__(self, *_):
+        net.sh('in_host h2 tc qdisc del dev e2 clsact')
+
+
+def changed(offset, supers=True):
+    """What somebody has changed is refused. Returns how much counters have risen."""
+    with Written(offset, 'invert'):
         conn, rise = connect(timeout=16), Rise()
         traffic.write(conn, 20 * 1024)
-        expect(rise('x1', SENT), 'no super-packet')
+        expect_eq(rise('x1', SENT) > 0, supers, 'super-packets were sent')
         expect(rise('x1', 'retransmits'), 'nothing was sent again')
         conn.close()
         return rise
-    finally:
-        net.sh('in_host h2 tc qdisc del dev e2 clsact')
 
 
 def changed_first():
@@ -269,6 +330,17 @@ def changed_later():
     """A byte of another packet, for which the super-packet is cut."""
     rise = changed(3000)
     expect(rise('x2', 'rcvd_icrc_err') + rise('x2', 'rcvd_malformed'), 'no packet was refused')
+
+
+def moved():
+    """Somebody has the stack move bytes of packets into the first: it is cut, and nothing lost."""
+    with Written(1500, 'preserve'):
+        conn, rise = connect(), Rise()
+        traffic.write(conn, 65536)
+        expect(rise('x1', SENT), 'no super-packet was sent')
+        expect_eq(rise('x2', RECEIVED), 0, 'super-packets that came whole')
+        rise.none_lost()
+        conn.close()
 
 
 def unreliable():
@@ -502,8 +574,9 @@ ktap.add('whole', whole)
 ktap.add('whole-ipv6', lambda: whole(version=6))
 ktap.add('whole-mtu4096', lambda: whole(mtu=MTU4096))
 ktap.add('whole-xrc', lambda: whole('xrc'))
-FILTERED = (mirrored, never_through, changed_first, changed_later)
-for fn in (turned_off, captured, simple_devices, *FILTERED, unreliable, small, shrunk, xdp, vlan):
+FILTERED = (mirrored, never_through, changed_first, changed_later, moved, merged_changed)
+PLAIN = (turned_off, captured, simple_devices, merged, unreliable, small, shrunk, xdp, vlan)
+for fn in (*PLAIN, *FILTERED):
     # The debug kernel has no filters.
     ktap.add(fn.__name__, fn, debug=fn not in FILTERED)
 # The debug kernel is slow, and has no macvlan.

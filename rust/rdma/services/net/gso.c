@@ -16,15 +16,6 @@
 
 #include "services/net/gso.h"
 
-/*
- * SKB_GSO_UDP_TUNNEL with skb->encapsulation 0 is no packet of a tunnel: UDP hands it
- * to encap_rcv() whole, cuts it as one without that bit where it has to be cut, and
- * gives it to no socket of a program whole. Net devices that would put it into a tunnel
- * of their own do not have the feature of this name, or only for packets of which
- * hardware cuts a part (NETIF_F_GSO_PARTIAL), so it is cut before them.
- */
-#define XRDMA_GSO_TYPE (SKB_GSO_FRAGLIST | SKB_GSO_UDP_L4 | SKB_GSO_UDP_TUNNEL)
-
 /* What somebody turns off who wants single packets (`ethtool -K`). */
 #define XRDMA_GSO_FEATURES (NETIF_F_GSO | NETIF_F_GSO_FRAGLIST)
 
@@ -46,7 +37,7 @@ bool xrdma_gso_admits(const struct net_device *dev)
 }
 
 /* Both have their headers where the offsets in the sk_buff say. */
-static bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b)
+bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b)
 {
 	if (a->protocol != b->protocol ||
 	    skb_network_header_len(a) != skb_network_header_len(b) ||
@@ -64,7 +55,7 @@ static bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b
  * Whether whoever cuts the super-packet gives @b, the one behind @a, the headers that
  * it has: the ICRC covers them. The identification of IPv4 counts up.
  */
-static bool xrdma_gso_follows(const struct sk_buff *a, const struct sk_buff *b)
+bool xrdma_gso_follows(const struct sk_buff *a, const struct sk_buff *b)
 {
 	if (!xrdma_gso_same_flow(a, b))
 		return false;
@@ -166,13 +157,15 @@ void xrdma_gso_end(struct xrdma_gso *g)
 }
 
 /*
- * Whether a received packet is a super-packet of this kind. Nobody else makes packets
- * of this type: GRO sets encapsulation with the tunnel bit, and a process (tun, packet
- * sockets) cannot ask for a list.
+ * Whether a received packet is of this kind: a super-packet, or what xrdma_gro_complete()
+ * has made. Nobody else makes packets of this type: other GRO sets encapsulation with the
+ * tunnel bit, and a process (tun, packet sockets) cannot ask for a list. The stack adds
+ * SKB_GSO_DODGY if it has to move bytes of the members into the head.
  */
 bool xrdma_gso_is_ours(const struct sk_buff *skb)
 {
-	return skb_shinfo(skb)->gso_type == XRDMA_GSO_TYPE && !skb->encapsulation;
+	return (skb_shinfo(skb)->gso_type & ~SKB_GSO_DODGY) == XRDMA_GSO_TYPE &&
+	       !skb->encapsulation;
 }
 
 /*
@@ -188,7 +181,8 @@ bool xrdma_gso_is_intact(struct sk_buff *skb)
 	unsigned int size = info->gso_size, rest = skb->data_len, segs = 1;
 	const struct sk_buff *seg;
 
-	if (skb_shared(skb) || skb_cloned(skb) || info->nr_frags || skb_zcopy(skb) ||
+	if (info->gso_type != XRDMA_GSO_TYPE || skb_shared(skb) || skb_cloned(skb) ||
+	    info->nr_frags || skb_zcopy(skb) ||
 	    skb_headlen(skb) != sizeof(struct udphdr) + size)
 		return false;
 	for (seg = info->frag_list; seg; seg = seg->next) {
@@ -209,10 +203,10 @@ bool xrdma_gso_is_intact(struct sk_buff *skb)
 }
 
 /*
- * Takes an intact one apart: @skb becomes its first packet, with the headers that were
- * built for it. Returns the others, chained through sk_buff.next, with skb->data at the
- * UDP header like @skb, but without a net device. They have the headers that they were
- * built with; the head alone has been through the stack.
+ * Takes an intact one apart, which may be one of gro.c: @skb becomes its first packet, with
+ * the headers that were built for it. Returns the others, chained through sk_buff.next,
+ * with skb->data at the UDP header like @skb. They have the headers that they were built
+ * with; the head alone has been through the stack.
  */
 struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb)
 {
@@ -222,10 +216,13 @@ struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb)
 
 	/* Before its truesize changes, which is what is given back. */
 	skb_orphan(skb);
+	for (seg = list; seg; seg = seg->next) {
+		skb->len -= seg->len;
+		skb->data_len -= seg->len;
+		skb->truesize -= seg->truesize;
+		__skb_push(seg, sizeof(struct udphdr));
+	}
 	info->frag_list = NULL;
-	skb->len -= skb->data_len;
-	skb->data_len = 0;
-	skb->truesize = SKB_TRUESIZE(skb_end_offset(skb));
 	skb_gso_reset(skb);
 	udp_hdr(skb)->len = htons(len);
 	if (skb->protocol == htons(ETH_P_IP)) {
@@ -234,7 +231,5 @@ struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb)
 	} else {
 		ipv6_hdr(skb)->payload_len = htons(len);
 	}
-	for (seg = list; seg; seg = seg->next)
-		__skb_push(seg, sizeof(struct udphdr));
 	return list;
 }

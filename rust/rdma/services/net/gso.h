@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Super-packets. Declarations that route.c and udp.c share. bindgen does not read them. */
+/* Super-packets. Declarations for route.c, udp.c and gro.c. bindgen does not read them. */
 #ifndef XRDMA_SERVICES_NET_GSO_H
 #define XRDMA_SERVICES_NET_GSO_H
 
+#include <linux/skbuff.h>
 #include <linux/types.h>
 
 struct dst_entry;
 struct net_device;
-struct sk_buff;
+
+/*
+ * SKB_GSO_UDP_TUNNEL with skb->encapsulation 0 is no packet of a tunnel: UDP hands it
+ * to encap_rcv() whole, cuts it as one without that bit where it has to be cut, and
+ * gives it to no socket of a program whole. Net devices that would put it into a tunnel
+ * of their own do not have the feature of this name, or only for packets of which
+ * hardware cuts a part (NETIF_F_GSO_PARTIAL), so it is cut before them.
+ */
+#define XRDMA_GSO_TYPE (SKB_GSO_FRAGLIST | SKB_GSO_UDP_L4 | SKB_GSO_UDP_TUNNEL)
 
 /*
  * Room in front of the IP header of a packet, at least: net devices push headers in
@@ -48,6 +57,8 @@ bool xrdma_gso_fits(const struct xrdma_gso *g, const struct sk_buff *seg);
 void xrdma_gso_add(struct xrdma_gso *g, struct sk_buff *seg);
 void xrdma_gso_end(struct xrdma_gso *g);
 
+bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b);
+bool xrdma_gso_follows(const struct sk_buff *a, const struct sk_buff *b);
 bool xrdma_gso_is_ours(const struct sk_buff *skb);
 bool xrdma_gso_is_intact(struct sk_buff *skb);
 struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb);

@@ -193,6 +193,13 @@ impl<N> RxSkb<N> {
         u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_HEAD
     }
 
+    /// Whether it came as the first of packets that GRO had put together.
+    #[inline]
+    pub fn is_merged(&self) -> bool {
+        // SAFETY: By the type invariant.
+        u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_MERGED
+    }
+
     /// Whether it came as another packet of such a super-packet: since it was built, it has been
     /// in the memory of this kernel, and nobody has written to it.
     #[inline]

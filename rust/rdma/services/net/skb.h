@@ -14,11 +14,14 @@ struct xrdma_process;
  * @XRDMA_RX_ALONE: by itself, or cut from something larger.
  * @XRDMA_RX_HEAD: as the head of a super-packet that was whole and intact.
  * @XRDMA_RX_MEMBER: as another packet of one.
+ * @XRDMA_RX_MERGED: as the first of packets that GRO has put together. The others came
+ *	alone.
  */
 enum xrdma_rx_way {
 	XRDMA_RX_ALONE,
 	XRDMA_RX_HEAD,
 	XRDMA_RX_MEMBER,
+	XRDMA_RX_MERGED,
 };
 
 /**

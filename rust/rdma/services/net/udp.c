@@ -15,6 +15,7 @@
 #include <net/udp_tunnel.h>
 
 #include "services/net/arrival.h"
+#include "services/net/gro.h"
 #include "services/net/gso.h"
 #include "services/net/skb.h"
 #include "services/net/tunnel.h"
@@ -55,16 +56,20 @@ static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
 	t->receive(t->cookie, skb, NULL);
 }
 
-/* Hands the packets of a super-packet on, in their order. The list is ours. */
+/*
+ * Hands the packets of an intact super-packet on, in their order, or of what GRO has put
+ * together: their members, and no others, have come through a net device. The list is ours.
+ */
 static void xrdma_receive_super(struct xrdma_tunnel *t, struct sk_buff *skb,
 				const struct xrdma_rx_link *link)
 {
 	struct sk_buff *seg = xrdma_gso_take_apart(skb), *next;
+	bool merged = seg->dev;
 
-	xrdma_receive(t, skb, link, XRDMA_RX_HEAD);
+	xrdma_receive(t, skb, link, merged ? XRDMA_RX_MERGED : XRDMA_RX_HEAD);
 	skb_list_walk_safe(seg, seg, next) {
 		skb_mark_not_on_list(seg);
-		xrdma_receive(t, seg, link, XRDMA_RX_MEMBER);
+		xrdma_receive(t, seg, link, merged ? XRDMA_RX_ALONE : XRDMA_RX_MEMBER);
 	}
 }
 
@@ -144,7 +149,7 @@ static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	xrdma_rx_read_link(skb, &link);
 	is_super = skb_is_gso(skb) && xrdma_gso_is_ours(skb);
-	if (is_super && !xrdma_gso_is_intact(skb))
+	if (is_super && !xrdma_gso_is_intact(skb) && !xrdma_gro_is_intact(skb))
 		xrdma_receive_cut(t, sk, skb, &link);
 	else if (is_super == skb_is_gso(skb) && xrdma_steer(t, skb, &link))
 		return 0;
@@ -167,6 +172,8 @@ static struct sock *xrdma_socket_open(struct net *net, struct xrdma_tunnel *t,
 		.sk_user_data = t,
 		.encap_type = 1,
 		.encap_rcv = xrdma_encap_rcv,
+		.gro_receive = xrdma_gro_receive,
+		.gro_complete = xrdma_gro_complete,
 	};
 	struct socket *sock;
 	int ret = udp_sock_create(net, &port, &sock);

@@ -37,6 +37,8 @@ counters! {
     ReceivedBytes = c"rcvd_bytes",
     /// Super-packets that came whole.
     ReceivedSupers = c"rcvd_super_pkts",
+    /// Times that GRO had put several packets together.
+    ReceivedMerged = c"rcvd_gro_pkts",
     /// Request packets seen before.
     DuplicateRequest = c"duplicate_request",
     /// Request packets ahead of the expected PSN.

@@ -138,6 +138,8 @@ fn deliver(ns: NamespaceId, packet: Verified, qp: &WireQp) {
     qp.device.count(Counter::ReceivedBytes, packet.len() as u64);
     if packet.is_super() {
         qp.device.count(Counter::ReceivedSupers, 1);
+    } else if packet.is_merged() {
+        qp.device.count(Counter::ReceivedMerged, 1);
     }
     if is_response {
         qp.response(packet);

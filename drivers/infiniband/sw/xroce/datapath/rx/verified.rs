@@ -95,6 +95,12 @@ impl Verified {
         self.0.is_super()
     }
 
+    /// Whether it came as the first of packets that GRO had put together.
+    #[inline]
+    pub(super) fn is_merged(&self) -> bool {
+        self.0.is_merged()
+    }
+
     /// Source address.
     #[inline]
     pub(crate) fn src(&self) -> GidAddr {
