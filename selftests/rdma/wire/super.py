@@ -285,6 +285,17 @@ def merged_changed():
         rise = changed(200, supers=False)
         expect(rise('x2', 'rcvd_icrc_err'), 'no packet was refused')
         expect(rise('x2', 'out_of_seq_request'), 'no other packet was taken')
+        # Before they are put together, any of them may be hit. traffic.write() looks at the data.
+        net.sh('in_host h1 tc qdisc add dev e1 root netem corrupt 10%')
+        try:
+            conn, rise = connect(timeout=14), Rise()
+            for _ in range(4):
+                traffic.write(conn, 65536)
+            expect(rise('x2', MERGED), 'none were put together')
+            expect(rise('x2', 'rcvd_icrc_err') > 4, 'no packet was refused')
+            conn.close()
+        finally:
+            net.sh('in_host h1 tc qdisc del dev e1 root')
         with Written(1500, 'preserve'):
             conn, rise = connect(), Rise()
             traffic.write(conn, 65536)

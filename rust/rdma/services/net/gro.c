@@ -5,10 +5,13 @@
  * of UDP refuses packets without a checksum, which those of RoCEv2 are. All of it is
  * sk_buff's layout and inline functions, which is why it is in C.
  */
+#include <linux/inetdevice.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/udp.h>
+#include <net/addrconf.h>
 #include <net/gro.h>
 
 #include "services/net/gro.h"
@@ -18,22 +21,44 @@
  * Whether a packet may be one of several, as far as it alone says: no IP options and no
  * extension headers, since the head gets its lengths back without; no UDP checksum, which
  * RoCEv2 does not need, since that of the head would be lost. Its headers are in one piece
- * then, and where the offsets in the sk_buff say.
+ * then, in memory of its own, and where the offsets in the sk_buff say.
  */
 static bool xrdma_gro_may(struct sk_buff *skb)
 {
 	unsigned int headers = skb_gro_offset(skb), ip_len;
 	const struct udphdr *uh;
 
-	if (NAPI_GRO_CB(skb)->flush || skb_is_gso(skb) || !pskb_may_pull(skb, headers))
+	if (skb->protocol == htons(ETH_P_IP))
+		ip_len = sizeof(struct iphdr);
+	else if (skb->protocol == htons(ETH_P_IPV6))
+		ip_len = sizeof(struct ipv6hdr);
+	else
+		return false;
+	if (NAPI_GRO_CB(skb)->flush || skb_is_gso(skb) || skb_cloned(skb) ||
+	    !pskb_may_pull(skb, headers))
 		return false;
 	skb_set_network_header(skb, NAPI_GRO_CB(skb)->network_offset);
 	uh = udp_hdr(skb);
-	ip_len = skb->protocol == htons(ETH_P_IP) ? sizeof(struct iphdr) :
-						    sizeof(struct ipv6hdr);
 	return skb_network_header_len(skb) == ip_len &&
 	       skb_transport_offset(skb) + sizeof(*uh) == headers && !uh->check &&
 	       skb_gro_len(skb) && ntohs(uh->len) == sizeof(*uh) + skb_gro_len(skb);
+}
+
+/*
+ * Whether a packet that may be one of several is for this namespace. Those that are
+ * forwarded are left alone: what forwarding does to an IP header it would do to that of the
+ * head only. With a VRF, UDP does not find the socket again (udp_gro_complete()). Caller is
+ * in an RCU read section.
+ */
+static bool xrdma_gro_is_local(const struct sk_buff *skb)
+{
+	struct net *net = dev_net_rcu(skb->dev);
+
+	if (skb->pkt_type != PACKET_HOST || netif_is_l3_slave(skb->dev))
+		return false;
+	if (skb->protocol == htons(ETH_P_IP))
+		return __ip_dev_find(net, ip_hdr(skb)->daddr, false);
+	return ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
 }
 
 /* Adds @skb, which may be one of several, to those of @p. */
@@ -54,6 +79,7 @@ static void xrdma_gro_add(struct sk_buff *p, struct sk_buff *skb)
 	p->truesize += skb->truesize;
 	p->data_len += skb->len;
 	p->len += skb->len;
+	skb_shinfo(p)->flags |= skb_shinfo(skb)->flags & SKBFL_SHARED_FRAG;
 	NAPI_GRO_CB(skb)->same_flow = 1;
 }
 
@@ -63,8 +89,7 @@ static void xrdma_gro_add(struct sk_buff *p, struct sk_buff *skb)
  * is to go on, if any: one that @skb may not be added to is not to be overtaken by it.
  * Nothing is concluded for one packet from another: each is checked by itself when they
  * are taken apart. They are of one length, and their headers are such that whoever cuts
- * them again restores them, since the ICRC covers these: they may be forwarded. Softirq, in
- * an RCU read section.
+ * them again restores them, since the ICRC covers these. Softirq, in an RCU read section.
  */
 struct sk_buff *xrdma_gro_receive(struct sock *sk, struct list_head *held,
 				  struct sk_buff *skb)
@@ -88,6 +113,9 @@ struct sk_buff *xrdma_gro_receive(struct sock *sk, struct list_head *held,
 			return p;
 		return NULL;
 	}
+	/* The first: the others have the same destination. */
+	if (!NAPI_GRO_CB(skb)->flush && !xrdma_gro_is_local(skb))
+		NAPI_GRO_CB(skb)->flush = 1;
 	return NULL;
 }
 

@@ -159,8 +159,8 @@ void xrdma_gso_end(struct xrdma_gso *g)
 /*
  * Whether a received packet is of this kind: a super-packet, or what xrdma_gro_complete()
  * has made. Nobody else makes packets of this type: other GRO sets encapsulation with the
- * tunnel bit, and a process (tun, packet sockets) cannot ask for a list. The stack adds
- * SKB_GSO_DODGY if it has to move bytes of the members into the head.
+ * tunnel bit, and a process (tun, packet sockets) cannot ask for a list. The stack may
+ * add SKB_GSO_DODGY if it has moved bytes of the members into the head.
  */
 bool xrdma_gso_is_ours(const struct sk_buff *skb)
 {
@@ -219,10 +219,11 @@ struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb)
 	for (seg = list; seg; seg = seg->next) {
 		skb->len -= seg->len;
 		skb->data_len -= seg->len;
-		skb->truesize -= seg->truesize;
 		__skb_push(seg, sizeof(struct udphdr));
 	}
 	info->frag_list = NULL;
+	/* Not by subtraction: a copy of the head may stand for less than that of all. */
+	skb->truesize = SKB_TRUESIZE(skb_end_offset(skb)) + skb->data_len;
 	skb_gso_reset(skb);
 	udp_hdr(skb)->len = htons(len);
 	if (skb->protocol == htons(ETH_P_IP)) {

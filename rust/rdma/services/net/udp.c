@@ -91,8 +91,7 @@ static void xrdma_receive_cut(struct xrdma_tunnel *t, struct sock *sk,
 		__skb_pull(seg, skb_transport_offset(seg));
 		/* The first still stands for the memory of all. */
 		skb_orphan(seg);
-		if (!skb_is_nonlinear(seg))
-			seg->truesize = SKB_TRUESIZE(skb_end_offset(seg));
+		seg->truesize = SKB_TRUESIZE(skb_end_offset(seg)) + seg->data_len;
 		xrdma_receive(t, seg, link, XRDMA_RX_ALONE);
 	}
 }

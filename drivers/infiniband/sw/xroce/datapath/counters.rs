@@ -37,7 +37,7 @@ counters! {
     ReceivedBytes = c"rcvd_bytes",
     /// Super-packets that came whole.
     ReceivedSupers = c"rcvd_super_pkts",
-    /// Times that GRO had put several packets together.
+    /// Groups of packets that GRO had put together and that came whole.
     ReceivedMerged = c"rcvd_gro_pkts",
     /// Request packets seen before.
     DuplicateRequest = c"duplicate_request",
