@@ -61,6 +61,25 @@ static bool xrdma_gro_is_local(const struct sk_buff *skb)
 	return ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
 }
 
+/* Where the number of the queue pair is, from the UDP payload on, and its bytes (IBTA 9.2.5). */
+#define XRDMA_BTH_QPN 5
+#define XRDMA_QPN_LEN 3
+
+/*
+ * Whether both are for the same queue pair: what is put together may be steered to another
+ * CPU, and the packets of another queue pair would be overtaken there. @p has the same
+ * headers in front of its payload as @skb.
+ */
+static bool xrdma_gro_same_qp(const struct sk_buff *p, const struct sk_buff *skb)
+{
+	int offset = skb_gro_offset(skb) + XRDMA_BTH_QPN;
+	u8 x[XRDMA_QPN_LEN], y[XRDMA_QPN_LEN];
+	const u8 *a = skb_header_pointer(p, offset, sizeof(x), x);
+	const u8 *b = skb_header_pointer(skb, offset, sizeof(y), y);
+
+	return a && b && !memcmp(a, b, sizeof(x));
+}
+
 /* Adds @skb, which may be one of several, to those of @p. */
 static void xrdma_gro_add(struct sk_buff *p, struct sk_buff *skb)
 {
@@ -104,7 +123,8 @@ struct sk_buff *xrdma_gro_receive(struct sock *sk, struct list_head *held,
 			continue;
 		if (NAPI_GRO_CB(skb)->flush || len > skb_shinfo(p)->gso_size ||
 		    p->len + len >= GSO_LEGACY_MAX_SIZE ||
-		    !xrdma_gso_follows(NAPI_GRO_CB(p)->last, skb))
+		    !xrdma_gso_follows(NAPI_GRO_CB(p)->last, skb) ||
+		    !xrdma_gro_same_qp(p, skb))
 			return p;
 		xrdma_gro_add(p, skb);
 		/* Only the last may be shorter. */
