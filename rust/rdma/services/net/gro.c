@@ -58,7 +58,8 @@ static bool xrdma_gro_is_local(const struct sk_buff *skb)
 		return false;
 	if (skb->protocol == htons(ETH_P_IP))
 		return __ip_dev_find(net, ip_hdr(skb)->daddr, false);
-	return ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
+	return IS_ENABLED(CONFIG_IPV6) &&
+	       ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
 }
 
 /* Where the number of the queue pair is, from the UDP payload on, and its bytes (IBTA 9.2.5). */
