@@ -547,6 +547,27 @@ def through(what):
         whole()
 
 
+def forwarded():
+    """A host that forwards packets does not put them together, though it has a device of its own:
+    each gets its TTL counted down."""
+    traffic.node.cache_clear()
+    net.sh(
+        f'''WIRE=router; {WIRES}
+        add_link h3 x3 p1 && in_host h3 ethtool -K p1 gro on &&
+            in_host h1 ethtool -K e1 gso off tso off'''
+    )
+    conn, rise, tap = connect(), Rise(), Tap('h2', 'e2', supers=True)
+    traffic.write(conn, 65536)
+    got = [f for f, is_ours in tap.frames() if not is_ours and roce.is_roce(f)]
+    tap.close()
+    expect(len(got) >= 64, f'the capture has {len(got)} packets')
+    expect(not any(is_long(f) for f in got), 'the router has put packets together')
+    expect_eq({f[14 + 8] for f in got}, {63}, 'TTL')
+    expect_eq((rise('x2', MERGED), rise('x2', RECEIVED)), (0, 0), 'packets that came as one')
+    rise.none_lost()
+    conn.close()
+
+
 def reload(parameters):
     """The module with these parameters."""
     traffic.node.cache_clear()
@@ -593,6 +614,7 @@ for fn in (*PLAIN, *FILTERED):
 # The debug kernel is slow, and has no macvlan.
 for name in ('bridge', 'router', 'macvlan'):
     ktap.add(name, lambda name=name: through(name), debug=False)
+ktap.add('forwarded', forwarded, debug=False)
 ktap.add('by_parameter', by_parameter, debug=False)
 ktap.add('in_order', in_order)
 ktap.main(up, down)
