@@ -84,6 +84,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         self.pace.expire(now);
         if self.pace.until.is_some() {
+            // The pace is that of the window. With late timers, the window itself is never full.
+            self.window.on_limited();
             return true;
         }
         let ahead = self.pace_interval().saturating_mul(self.burst().into());

@@ -16,6 +16,8 @@ pub enum Loss {
     /// In bursts, as by Gilbert and Elliott: a good state without loss is left with probability
     /// `enter`, a bad one, in which packets are lost with probability `loss`, with `leave`.
     Bursts { enter: u64, leave: u64, loss: u64 },
+    /// So many in a row, as netem loses what passes the stack as one.
+    Runs { per_100_000: u64, packets: u64 },
 }
 
 /// How packets change places.
@@ -91,6 +93,8 @@ pub struct Wire {
     leaves: std::collections::VecDeque<u64>,
     last_arrival: u64,
     is_bad: bool,
+    /// So many more of a run are lost.
+    run: u64,
     pub sent: u64,
     /// By the queue.
     pub dropped: u64,
@@ -106,6 +110,7 @@ impl Wire {
             leaves: std::collections::VecDeque::new(),
             last_arrival: 0,
             is_bad: false,
+            run: 0,
             sent: 0,
             dropped: 0,
             lost: 0,
@@ -137,6 +142,17 @@ impl Wire {
                 let flip = if self.is_bad { leave } else { enter };
                 self.is_bad ^= self.chance(flip);
                 self.is_bad && self.chance(loss)
+            }
+            Loss::Runs {
+                per_100_000,
+                packets,
+            } => {
+                if self.run == 0 && self.chance(per_100_000) {
+                    self.run = packets;
+                }
+                let is_lost = self.run != 0;
+                self.run = self.run.saturating_sub(1);
+                is_lost
             }
         }
     }

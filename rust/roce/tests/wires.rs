@@ -57,6 +57,10 @@ fn rows() -> Vec<Row> {
         leave: 20_000,
         loss: 50_000,
     };
+    let runs = Loss::Runs {
+        per_100_000: 63,
+        packets: 16,
+    };
     let behind = Disorder::Behind {
         per_100_000: 2000,
         packets: 3,
@@ -72,6 +76,7 @@ fn rows() -> Vec<Row> {
         row("loss 1 %", lossy(Loss::Random(1000)), 160.0, 130.0),
         row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 60.0),
         row("bursts", lossy(bursts), 90.0, 80.0),
+        row("runs of 16, 1 %", lossy(runs), 90.0, 90.0),
         row("reorder 2 %", disordered(Disorder::Ahead(2000)), 90.0, 85.0),
         row(
             "reorder 25 %",

@@ -13,6 +13,8 @@ struct Peer {
     answers: Vec<(u64, u32)>,
     /// Times at which something was sent.
     bursts: usize,
+    /// How late timers are.
+    late: u64,
 }
 
 impl Peer {
@@ -28,7 +30,7 @@ impl Peer {
                 }
             }
             self.bursts += usize::from(last.is_some());
-            let deadline = h.requester.next_deadline();
+            let deadline = h.requester.next_deadline().map(|t| t + self.late);
             match self.answers.first() {
                 Some(&(at, number)) if deadline.is_none_or(|t| at <= t) => {
                     self.answers.remove(0);
@@ -51,6 +53,7 @@ fn steady() -> Peer {
         host: Host::with(&c),
         answers: Vec::new(),
         bursts: 0,
+        late: 0,
     };
     for _ in 0..20 {
         peer.host.post(SendOp::Send, 256 * 40);
@@ -85,4 +88,19 @@ fn a_burst_asks_at_its_end() {
         assert_eq!(after.retransmitted, before.retransmitted);
     }
     assert!(peer.host.statuses().iter().all(|s| *s == Success));
+}
+
+#[test]
+fn a_window_grows_while_the_pace_holds_back() {
+    let mut peer = steady();
+    // Each burst is sent late, so that the window is not full when its first answer comes.
+    peer.late = ROUND_TRIP / 4;
+    let mut time = || {
+        let before = peer.host.now;
+        peer.host.post(SendOp::Write, 256 * 1000);
+        peer.finish();
+        peer.host.now - before
+    };
+    let (first, second) = (time(), time());
+    assert!(second < first - first / 8, "{first} {second}");
 }
