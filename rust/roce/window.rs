@@ -59,7 +59,7 @@ pub struct Window {
     threshold: u32,
     /// Acknowledged packets not yet turned into growth.
     credit: u32,
-    /// The window held the sender back since it last grew.
+    /// The window, or its pace, held the sender back since it last grew.
     limited: bool,
     /// Losses of packets before this one belong to a loss already counted.
     recover: Option<Psn>,
@@ -151,7 +151,7 @@ impl Window {
         self.packets < self.threshold
     }
 
-    /// The sender had more to send than the window let pass.
+    /// The sender had more to send than the window, or its pace, let pass.
     #[inline]
     pub fn on_limited(&mut self) {
         self.limited = true;

@@ -85,7 +85,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.pace.expire(now);
         if self.pace.until.is_some() {
             // The pace is that of the window. With late timers, the window itself is never full.
-            self.window.on_limited();
+            // Who sends little more than a burst now and then is not held back by either.
+            if self.flight_packets() >= self.window.packets() >> 2 {
+                self.on_limited();
+            }
             return true;
         }
         let ahead = self.pace_interval().saturating_mul(self.burst().into());

@@ -347,9 +347,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// There is more to send than [`Self::window_packets`] lets pass.
+    /// There is more to send than [`Self::window_packets`] lets pass, itself or by its pace.
     #[inline]
-    fn on_limited(&mut self) {
+    pub(super) fn on_limited(&mut self) {
         if !self.rnr_retry.is_refused() {
             self.window.on_limited();
         }

@@ -532,7 +532,7 @@ WIRES = '''
         ip -n h$n link set e$n up
         ip -n h$n addr add 10.7.0.$n/24 dev e$n
     done
-    add_link h1 x1 e1 && add_link h2 x2 e2 && wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2
+    add_link h1 x1 e1 && add_link h2 x2 e2 && wait_gid x1 10.7.0.1 && wait_gid x2 10.7.0.2 || exit 1
 '''
 
 
@@ -560,8 +560,8 @@ def forwarded():
     traffic.write(conn, 65536)
     got = [f for f, is_ours in tap.frames() if not is_ours and roce.is_roce(f)]
     tap.close()
-    expect(len(got) >= 64, f'the capture has {len(got)} packets')
     expect(not any(is_long(f) for f in got), 'the router has put packets together')
+    expect(len(got) >= 64, f'the capture has {len(got)} packets')
     expect_eq({f[14 + 8] for f in got}, {63}, 'TTL')
     expect_eq((rise('x2', MERGED), rise('x2', RECEIVED)), (0, 0), 'packets that came as one')
     rise.none_lost()

@@ -104,3 +104,29 @@ fn a_window_grows_while_the_pace_holds_back() {
     let (first, second) = (time(), time());
     assert!(second < first - first / 8, "{first} {second}");
 }
+
+#[test]
+fn a_window_does_not_grow_while_it_is_never_used() {
+    let mut peer = steady();
+    // Until more packets are sent than a message below has.
+    let burst = |peer: &mut Peer| {
+        peer.host.now += 20 * ROUND_TRIP;
+        peer.host.post(SendOp::Write, 256 * 1000);
+        let burst = peer.host.numbers().len();
+        peer.finish();
+        burst
+    };
+    while burst(&mut peer) < 15 {}
+    let before = burst(&mut peer);
+    for _ in 0..1000 {
+        peer.host.now += 20 * ROUND_TRIP;
+        peer.host.post(SendOp::Write, 256 * 20);
+        let sent = peer.host.numbers().len();
+        assert!((15..20).contains(&sent), "{sent}");
+        // A doorbell finds that the rest has to wait.
+        assert_eq!(peer.host.numbers(), []);
+        peer.finish();
+    }
+    let after = burst(&mut peer);
+    assert!(after <= before + 1, "{before} {after}");
+}
