@@ -76,7 +76,7 @@ fn rows() -> Vec<Row> {
         row("loss 1 %", lossy(Loss::Random(1000)), 160.0, 130.0),
         row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 60.0),
         row("bursts", lossy(bursts), 90.0, 80.0),
-        row("runs of 16, 1 %", lossy(runs), 90.0, 90.0),
+        row("16 in a row", lossy(runs), 105.0, 100.0),
         row("reorder 2 %", disordered(Disorder::Ahead(2000)), 90.0, 85.0),
         row(
             "reorder 25 %",

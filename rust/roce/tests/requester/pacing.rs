@@ -108,7 +108,7 @@ fn a_window_grows_while_the_pace_holds_back() {
 #[test]
 fn a_window_does_not_grow_while_it_is_never_used() {
     let mut peer = steady();
-    // Until more packets are sent than a message below has.
+    // Until a burst is most of a message below.
     let burst = |peer: &mut Peer| {
         peer.host.now += 20 * ROUND_TRIP;
         peer.host.post(SendOp::Write, 256 * 1000);
@@ -116,8 +116,10 @@ fn a_window_does_not_grow_while_it_is_never_used() {
         peer.finish();
         burst
     };
-    while burst(&mut peer) < 15 {}
-    let before = burst(&mut peer);
+    let before = (0..100)
+        .map(|_| burst(&mut peer))
+        .find(|n| *n >= 15)
+        .expect("the window grows");
     for _ in 0..1000 {
         peer.host.now += 20 * ROUND_TRIP;
         peer.host.post(SendOp::Write, 256 * 20);
@@ -128,5 +130,5 @@ fn a_window_does_not_grow_while_it_is_never_used() {
         peer.finish();
     }
     let after = burst(&mut peer);
-    assert!(after <= before + 1, "{before} {after}");
+    assert!(after <= before + 2, "{before} {after}");
 }
