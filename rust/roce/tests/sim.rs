@@ -86,7 +86,7 @@ fn rc_on_a_clean_network_sends_nothing_twice() {
 
 #[test]
 fn rc_on_a_bad_network() {
-    let sum = runs("rc_on_a_bad_network", &scenario(Mix::Rc, BAD), 250);
+    let sum = runs("rc_on_a_bad_network", &scenario(Mix::Rc, BAD), 150);
     assert!(sum.retransmitted != 0);
 }
 
@@ -135,7 +135,7 @@ fn rc_between_wire_and_same_host() {
     let mut s = scenario(Mix::Rc, BAD);
     s.is_local = true;
     s.is_slow_receiver = true;
-    let sum = runs("rc_between_wire_and_same_host", &s, 200);
+    let sum = runs("rc_between_wire_and_same_host", &s, 120);
     assert!(sum.local_messages != 0 && sum.packets != 0);
 }
 
@@ -147,7 +147,7 @@ fn xrc_on_a_clean_network_sends_nothing_twice() {
 
 #[test]
 fn xrc_on_a_bad_network() {
-    runs("xrc_on_a_bad_network", &scenario(Mix::Xrc, BAD), 250);
+    runs("xrc_on_a_bad_network", &scenario(Mix::Xrc, BAD), 150);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn xrc_between_wire_and_same_host() {
     let mut s = scenario(Mix::Xrc, BAD);
     s.is_local = true;
     s.is_slow_receiver = true;
-    let sum = runs("xrc_between_wire_and_same_host", &s, 200);
+    let sum = runs("xrc_between_wire_and_same_host", &s, 120);
     assert!(sum.local_messages != 0 && sum.packets != 0);
 }
 
@@ -174,7 +174,7 @@ fn what_is_written_is_read_back() {
         s.is_rewriting = true;
         s.count = 60;
         s.big = 40;
-        runs(name, &s, 200);
+        runs(name, &s, 120);
     }
 }
 

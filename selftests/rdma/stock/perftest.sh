@@ -57,7 +57,7 @@ modes=(
 # to start. XRC repeats one of each kind of RC's operations, and all sizes are those of RC and UD;
 # with --long, all of them.
 few='^XRC-(send-bw-all|write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
-few+='|^UC-(send|write)-bw-all-sizes'
+few+='|^XRC-send-(lat-events|bw-4)|^UC-(send|write)-bw-all-sizes|^U[CD]-send-lat-inline'
 run() {
 	local name args how=check
 	read -r name args <<<"$1"
