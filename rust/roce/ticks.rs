@@ -10,11 +10,16 @@
 //!
 //! * A tick is as long as eight doorbells took before the turn, pauses included, and 250 µs at
 //!   most. So a message waits no longer than doorbells take.
-//! * A tick in which something was posted, but less than doorbells would have told of, ends the
-//!   turn. Whoever waits for an answer to each message thus pays for one tick in many doorbells.
-//! * After a tick in which nothing was posted, the ring is rung for once more: the process may have
-//!   lost its CPU. From that doorbell on there are ticks again.
-//! * The turn ends after 20 ms in any case. A CPU may be free to poll the ring by then.
+//! * A tick in which something was posted, but less than doorbells would have told of, is in vain.
+//!   It ends the turn, unless there was one that was worth it, and the one before it was not in
+//!   vain. Whoever waits for an answer to each message thus pays for one tick in many doorbells, or
+//!   for two after a time in which it did not wait.
+//! * After a tick in which nothing was posted, or one in vain that does not end the turn, the ring
+//!   is rung for once more: the process may have lost its CPU. From that doorbell on there are
+//!   ticks again.
+//! * Every 20 ms, at a look or a doorbell, a CPU may be free that polls the ring instead, so that
+//!   one is looked for. At the sixteenth time the turn ends, so that it is measured anew how long
+//!   doorbells take; or if the last time is 80 ms ago, since little was posted meanwhile.
 //!
 //! # Examples
 //!
@@ -41,20 +46,27 @@ const LONGEST: u32 = 250_000 >> 10;
 /// in that time.
 const WORTH: u16 = 3;
 
-/// The longest turn, in these units: 20 ms.
-const TURN: u32 = 20_000_000 >> 10;
+/// After so long a free CPU is looked for again, in these units: 20 ms.
+const SEARCH: u32 = 20_000_000 >> 10;
+
+/// A turn is over when it is time for so many of these searches.
+const SEARCHES: u8 = 16;
+
+/// A turn is over if the last search was so many times [`SEARCH`] ago.
+const MISSED: u32 = 4;
 
 /// When a ring that a run has emptied is looked at again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
     /// After so many units of 1024 ns, without a doorbell: a tick begins.
     Tick(u32),
+    /// The same, and the ring has been timed for so long that a CPU may be free to poll it.
+    Search(u32),
     /// The same: the present tick goes on.
     Wait(u32),
     /// When it is rung for. The turn goes on.
     Rung,
-    /// When it is rung for. The turn is over, because too little was posted in a tick, or in all
-    /// ticks.
+    /// When it is rung for. The turn is over, because too little was posted.
     Vain,
     /// The same, because it has taken long enough. It was worth it.
     Over,
@@ -68,7 +80,7 @@ pub enum Look {
 pub struct Ticks {
     /// When the present tick ends.
     next: u32,
-    /// When the turn began.
+    /// When the turn began, or a free CPU was looked for last.
     begin: u32,
     /// Length of a tick.
     length: u16,
@@ -76,12 +88,16 @@ pub struct Ticks {
     seen: u16,
     /// So many requests in a tick are worth the wait.
     worth: u16,
+    /// How often a free CPU has been looked for in this turn.
+    searches: u8,
     /// There is a turn.
     begun: bool,
     /// There is a present tick.
     ticks: bool,
     /// A tick of this turn was worth the wait.
     paid: bool,
+    /// The last tick in which something was posted was in vain.
+    in_vain: bool,
 }
 
 impl Default for Ticks {
@@ -99,9 +115,11 @@ impl Ticks {
             length: 0,
             seen: 0,
             worth: WORTH,
+            searches: 0,
             begun: false,
             ticks: false,
             paid: false,
+            in_vain: false,
         }
     }
 
@@ -125,8 +143,10 @@ impl Ticks {
             self.worth = u16::try_from(doorbells).unwrap_or(u16::MAX).max(WORTH);
             self.begin = now;
             self.begun = true;
+            self.searches = 0;
             self.paid = false;
-            return self.tick(now, producer);
+            self.in_vain = false;
+            return Look::Tick(self.tick(now, producer));
         }
         // Not more than a tick, however long ago the last look was: the time comes round.
         let left = self.next.wrapping_sub(now);
@@ -134,16 +154,31 @@ impl Ticks {
             return Look::Wait(left);
         }
         let posted = producer.wrapping_sub(self.seen);
-        let is_over = now.wrapping_sub(self.begin) >= TURN.saturating_mul(slowness);
+        let is_worth_it = self.ticks && posted >= self.worth;
+        if is_worth_it {
+            self.paid = true;
+            self.in_vain = false;
+        }
+        let search = SEARCH.saturating_mul(slowness);
+        let since = now.wrapping_sub(self.begin);
+        let is_late = since >= search;
+        let is_over = self.searches.saturating_add(1) >= SEARCHES || since / MISSED >= search;
         let look = match posted {
-            _ if is_over && self.paid => Look::Over,
-            _ if is_over => Look::Vain,
+            _ if is_late && !self.paid => Look::Vain,
+            _ if is_late && is_over => Look::Over,
             0 => Look::Rung,
-            _ if self.ticks && posted < self.worth => Look::Vain,
-            _ => {
-                self.paid |= self.ticks;
-                return self.tick(now, producer);
+            // The process may have lost its CPU in the midst of it.
+            _ if self.ticks && !is_worth_it && self.paid && !self.in_vain => {
+                self.in_vain = true;
+                Look::Rung
             }
+            _ if self.ticks && !is_worth_it => Look::Vain,
+            _ if is_late => {
+                self.begin = now;
+                self.searches = self.searches.saturating_add(1);
+                return Look::Search(self.tick(now, producer));
+            }
+            _ => return Look::Tick(self.tick(now, producer)),
         };
         self.ticks = false;
         self.seen = producer;
@@ -153,12 +188,12 @@ impl Ticks {
         look
     }
 
-    /// A tick begins.
-    fn tick(&mut self, now: u32, producer: u16) -> Look {
+    /// A tick begins. Returns its length.
+    fn tick(&mut self, now: u32, producer: u16) -> u32 {
         self.next = now.wrapping_add(self.length.into());
         self.seen = producer;
         self.ticks = true;
-        Look::Tick(self.length.into())
+        self.length.into()
     }
 }
 
@@ -196,18 +231,72 @@ mod tests {
         }
     }
 
-    /// Ticks follow one another as long as each brings enough, and for 20 ms at most; the next turn
-    /// is as the first.
+    /// Ticks follow one another as long as each brings enough. A free CPU is looked for each 20 ms,
+    /// 15 times; then the turn is over. The next turn is as the first.
     #[test]
     fn a_turn_that_is_worth_it() {
         let mut ring = Ring::new(100);
         for _ in 0..2 {
             assert_eq!(ring.after(0, 0), Look::Tick(100));
-            for at in (100..TURN).step_by(100) {
-                assert_eq!(ring.after(100, 8), Look::Tick(100), "at {at}");
+            for turn in 1..=16 {
+                for at in (100..SEARCH).step_by(100) {
+                    assert_eq!(ring.after(100, 8), Look::Tick(100), "{turn}: at {at}");
+                }
+                let expected = match turn {
+                    16 => Look::Over,
+                    _ => Look::Search(100),
+                };
+                assert_eq!(ring.after(100, 8), expected, "{turn}");
             }
-            assert_eq!(ring.after(100, 8), Look::Over);
         }
+    }
+
+    /// A process without a CPU goes on where it was, unless that takes too long.
+    #[test]
+    fn a_search_is_missed() {
+        for (pause, expected) in [(SEARCH, Look::Search(100)), (4 * SEARCH, Look::Over)] {
+            let mut ring = Ring::new(100);
+            ring.after(0, 0);
+            assert_eq!(ring.after(100, 8), Look::Tick(100));
+            assert_eq!(ring.after(100, 0), Look::Rung);
+            assert_eq!(ring.after(pause, 1), expected);
+        }
+    }
+
+    /// A process that has lost its CPU in the midst of a tick is not taken for one that waits for
+    /// answers. Two such ticks in a row end the turn.
+    #[test]
+    fn one_tick_in_vain_is_forgiven() {
+        let mut ring = Ring::new(100);
+        ring.after(0, 0);
+        for _ in 0..2 {
+            assert_eq!(ring.after(100, 8), Look::Tick(100));
+            assert_eq!(ring.after(100, 7), Look::Rung);
+            assert_eq!(ring.after(0, 1), Look::Tick(100));
+        }
+        assert_eq!(ring.after(100, 7), Look::Vain);
+    }
+
+    /// Neither a forgiven tick nor a late look is the end of a turn that was worth it.
+    #[test]
+    fn what_is_late_counts() {
+        // It loses its CPU in the midst of a tick, for longer than until the next search.
+        let mut ring = Ring::new(100);
+        ring.after(0, 0);
+        ring.after(100, 8);
+        assert_eq!(ring.after(100, 1), Look::Rung);
+        assert_eq!(ring.after(SEARCH, 1), Look::Search(100));
+        // The next tick is the second one in a row.
+        assert_eq!(ring.after(100, 1), Look::Vain);
+        // The first tick is looked at late.
+        let mut ring = Ring::new(100);
+        ring.after(0, 0);
+        assert_eq!(ring.after(SEARCH, 8), Look::Search(100));
+        // A good one after a forgiven one is looked at late.
+        assert_eq!(ring.after(100, 1), Look::Rung);
+        assert_eq!(ring.after(SEARCH - 200, 1), Look::Tick(100));
+        assert_eq!(ring.after(100, 8), Look::Search(100));
+        assert_eq!(ring.after(100, 1), Look::Rung);
     }
 
     /// A doorbell sees what was posted since the last one. A tick that brings less than the
@@ -250,7 +339,7 @@ mod tests {
         // A turn that brought pauses only.
         assert_eq!(ring.after(0, 0), Look::Tick(100));
         assert_eq!(ring.after(100, 0), Look::Rung);
-        assert_eq!(ring.after(TURN, 1), Look::Vain);
+        assert_eq!(ring.after(SEARCH, 1), Look::Vain);
     }
 
     /// Whatever happens in a tick, and however long nobody looks, no look is further away than one
@@ -262,7 +351,7 @@ mod tests {
                 let mut ring = Ring::new(eight);
                 ring.after(0, 0);
                 match ring.after(gap, 20) {
-                    Look::Tick(wait) | Look::Wait(wait) => {
+                    Look::Tick(wait) | Look::Search(wait) | Look::Wait(wait) => {
                         assert!((1..=LONGEST).contains(&wait), "{eight} {gap}: {wait}");
                     }
                     look => assert_ne!(look, Look::Rung, "{eight} {gap}"),
@@ -278,8 +367,8 @@ mod tests {
         ring.slowness = 16;
         assert_eq!(ring.after(0, 0), Look::Tick(2000));
         assert_eq!(ring.after(2000, 8), Look::Tick(2000));
-        assert_eq!(ring.after(TURN, 8), Look::Tick(2000));
-        assert_eq!(ring.after(15 * TURN, 8), Look::Over);
+        assert_eq!(ring.after(SEARCH, 8), Look::Tick(2000));
+        assert_eq!(ring.after(15 * SEARCH, 8), Look::Search(2000));
         for slowness in [0, u32::MAX] {
             let mut ring = Ring::new(u32::MAX);
             ring.slowness = slowness;

@@ -17,11 +17,11 @@ flow() { timeout 120 bench-flow "${ends[@]}" 1024 RC own 1 write "$1" 8 >/dev/nu
 polls() { echo $(($(counter x1 send_ring_polls) + $(counter x1 send_ring_ticks))); }
 has_polled() { [ "$(polls)" -gt "$1" ]; }
 
-# polled_soon COUNT: looks once a second, since whoever looks takes the CPU that is to poll.
-polled_soon() {
+# soon COMMAND...: looks once a second, since whoever looks takes the CPU that is to poll.
+soon() {
 	local i k
 	for ((i = 0; i < 20 * SELFTEST_SLOW; i++)); do
-		! has_polled "$1" || return 0
+		! "$@" || return 0
 		for ((k = 0; k < 50; k++)); do nap; done
 	done
 	return 1
@@ -33,12 +33,28 @@ in_the_midst() {
 	before=$(polls)
 	setsid timeout 120 bench-flow "${ends[@]}" 1024 RC own 1 write 100000 8 >/dev/null 2>&1 &
 	pid=$!
-	polled_soon "$before" && "$@"
+	soon has_polled "$before" && "$@"
 	local rc=$?
 	kill -9 -- -$pid
 	wait $pid
 	return $rc
 }
+# A ring that a timer looks at is polled when a CPU has become free.
+polled_again() {
+	local ticks polls pid rc=0
+	ticks=$(counter x1 send_ring_ticks)
+	setsid timeout 120 bench-flow "${ends[@]}" 1024 RC own 1 write 100000 8 >/dev/null 2>&1 &
+	pid=$!
+	soon more send_ring_ticks "$ticks" || rc=1
+	polls=$(counter x1 send_ring_polls)
+	kill "${hogs[@]}"
+	soon more send_ring_polls "$polls" || rc=1
+	kill -9 -- -$pid
+	wait $pid
+	return $rc
+}
+more() { [ "$(counter x1 "$1")" -gt "$2" ]; }
+
 # within OP: messages within a host, until a poller has found some.
 within() {
 	local before own=("${ends[@]:0:2}" "${ends[@]:0:2}")
@@ -72,7 +88,7 @@ busy() {
 		hogs+=($!)
 	done
 }
-idle() { kill "${hogs[@]}" && { wait "${hogs[@]}" 2>/dev/null || true; }; }
+idle() { kill "${hogs[@]}" 2>/dev/null; wait "${hogs[@]}" 2>/dev/null || true; }
 # The debug kernel is slow.
 is_timed() { [ -z "$SELFTEST_DEBUG" ] || [ "$1" = destroy ]; }
 
@@ -85,7 +101,7 @@ done
 case $(uname -v) in
 *PREEMPT_RT*) export COUNTER=send_ring_ticks; timed=() ;;
 esac
-plan $((${#cases[@]} + ${#timed[@]} + 6))
+plan $((${#cases[@]} + ${#timed[@]} + 7))
 # On the debug kernel no rate is high.
 rate=1
 [ -z "$SELFTEST_DEBUG" ] || rate=2
@@ -123,6 +139,10 @@ for c in "${timed[@]}"; do
 	*) COUNTER=send_ring_ticks check "$name, no CPU idle" "$program" "$name" "${ends[@]}" ;;
 	esac
 done
+case $(uname -v) in
+*PREEMPT_RT*) skip "a CPU becomes free" "nothing is polled here" ;;
+*) check_stock "a CPU becomes free" polled_again ;;
+esac
 idle
 export TRACE=/sys/kernel/tracing/instances/selftest
 mkdir "$TRACE"

@@ -17,7 +17,9 @@
 //! * No more than half of the CPUs poll at a time, whosever the rings are.
 //! * A turn ends when nothing was posted for [`PATIENCE`], when less is posted than one request in
 //!   [`WORTH`], with bulk data, and after [`TURN`] in any case.
-//! * A hot ring for which no CPU is free is looked at by a timer ([`roce::ticks`]).
+//! * A hot ring for which no CPU is free is looked at by a timer ([`roce::ticks`]). The thread is
+//!   asked for again from time to time. A ring for which there was no free CPU is timed at once
+//!   when it becomes hot again, since such a thread may have to wait for a CPU for long.
 //! * Whoever runs the send direction while it is polled leaves the ring with the flag "awake" set.
 //!   The poller takes itself out first, and then makes a run, or has the present owner make one,
 //!   which clears the flag and looks at the ring once more.
@@ -48,7 +50,7 @@ const SPAN: u64 = 5_000_000 >> 10;
 /// So many doorbells are needed after a turn in which nothing was posted.
 const IN_VAIN: u32 = 64;
 
-/// So many are needed after a turn that was not worth it, or could not be taken.
+/// So many are needed after a turn that was not worth it.
 const LATER: u32 = 256;
 
 /// So many are needed after a run has sent large messages in bulk.
@@ -74,14 +76,16 @@ const TURN: u64 = 20_000_000;
 /// The half of [`Hot::missing`] that says how many are missing.
 const MISSING: u32 = 0xffff;
 
-/// Nobody polls.
+/// The ring is rung for.
 const COLD: u32 = 0;
-/// A thread was asked for.
+/// The same; a thread was asked for that is to poll.
 const ASKED: u32 = 1;
 /// A thread polls.
 const POLLED: u32 = 2;
-/// A timer looks at the ring. Only the owner of the send direction ends this.
+/// A timer looks at the ring. Only the owner of the send direction goes back to doorbells.
 const TIMED: u32 = 3;
+/// The same; a thread was asked for that is to poll.
+const TIMED_ASKED: u32 = 4;
 
 /// CPUs that poll.
 static POLLERS: Atomic<u32> = Atomic::new(0);
@@ -90,9 +94,20 @@ static POLLERS: Atomic<u32> = Atomic::new(0);
 struct Poller;
 
 impl Poller {
+    /// So many may be.
+    fn most() -> u32 {
+        (work::online_cpus() >> 1).max(1)
+    }
+
+    /// There may be one more. A hint. Any context.
+    fn is_possible() -> bool {
+        // A poller there would be preempted.
+        cfg!(not(CONFIG_PREEMPT_RT)) && POLLERS.load(Relaxed) < Self::most()
+    }
+
     /// One more, unless there are enough. Any context.
     fn new() -> Option<Self> {
-        let most = (work::online_cpus() >> 1).max(1);
+        let most = Self::most();
         let mut now = POLLERS.load(Relaxed);
         while now < most {
             match POLLERS.cmpxchg(now, now.wrapping_add(1), Relaxed) {
@@ -112,7 +127,7 @@ impl Drop for Poller {
 
 /// Whether a send ring is hot.
 pub(crate) struct Hot {
-    /// [`COLD`], [`ASKED`], [`POLLED`] or [`TIMED`].
+    /// [`COLD`], [`ASKED`], [`POLLED`], [`TIMED`] or [`TIMED_ASKED`].
     state: Atomic<u32>,
     /// Doorbells that are still to come before a thread is asked for; in the upper half, all that
     /// came in the streak so far. A hint: threads that ring at the same time may count one twice.
@@ -120,6 +135,8 @@ pub(crate) struct Hot {
     /// When the last [`STREAK`] of these began, in units of 1024 ns that come round after an hour;
     /// how long eight doorbells took, once a thread was asked for.
     since: Atomic<u32>,
+    /// 1: the last time that the thread looked, no CPU was free.
+    crowded: Atomic<u32>,
 }
 
 /// The time, as [`Hot::since`].
@@ -134,6 +151,7 @@ impl Hot {
             state: Atomic::new(COLD),
             missing: Atomic::new(STREAK),
             since: Atomic::new(0),
+            crowded: Atomic::new(0),
         }
     }
 
@@ -154,7 +172,21 @@ impl Hot {
 
     /// The queue pair is reset, by the owner of the send direction: the ring is timed no longer.
     pub(super) fn stop_timed(&self) {
-        let _ = self.state.cmpxchg(TIMED, COLD, Relaxed);
+        if self.end_timed() {
+            self.missing.store(STREAK, Relaxed);
+        }
+    }
+
+    /// A timer looked at the ring; from now on it is rung for. False if none did. The owner of the
+    /// send direction.
+    fn end_timed(&self) -> bool {
+        // The thread may turn the first into the second meanwhile.
+        self.change(TIMED_ASKED, COLD) || self.change(TIMED, COLD)
+    }
+
+    /// From one state to another; false if it is in a third one.
+    fn change(&self, from: u32, to: u32) -> bool {
+        self.state.cmpxchg(from, to, Full).is_ok()
     }
 
     /// They were large messages lately.
@@ -193,12 +225,13 @@ impl Hot {
             self.missing.store(STREAK, Relaxed);
             return false;
         }
-        let is_first = self.state.cmpxchg(COLD, ASKED, Full).is_ok();
-        if is_first {
-            let eight = span.saturating_mul(8).checked_div(count).unwrap_or(span);
-            self.since.store(eight, Relaxed);
+        // The new state is ordered behind this.
+        let eight = span.saturating_mul(8).checked_div(count).unwrap_or(span);
+        self.since.store(eight, Relaxed);
+        match self.crowded.load(Relaxed) {
+            0 => self.change(COLD, ASKED),
+            _ => self.change(COLD, TIMED_ASKED),
         }
-        is_first
     }
 }
 
@@ -214,28 +247,38 @@ impl WireQp {
     /// Polls the ring if that was asked for and the CPU has nothing else to do, or has a timer look
     /// at it. In the thread of the send work, after a run; it is one at a time.
     pub(super) fn poll_ring(&self) {
-        if self.hot.state.load(Relaxed) != ASKED {
+        let hot = &self.hot;
+        if !matches!(hot.state.load(Relaxed), ASKED | TIMED_ASKED) {
             return;
         }
         // Until nobody relies on this thread any more.
         let _not_preempted = NoPreempt::new();
-        let poller = Poller::new().filter(|_| self.may_poll());
-        if poller.is_none() && self.may_look() {
-            // The next run that empties the ring begins with it.
-            self.hot.state.store(TIMED, Relaxed);
-            self.kick_send();
+        let is_free = |_: &Poller| self.may_poll() && !self.send_work.is_awaited();
+        let Some(_poller) = Poller::new().filter(is_free) else {
+            hot.crowded.store(1, Relaxed);
+            // The owner of the send direction may go back to doorbells meanwhile.
+            if !hot.change(TIMED_ASKED, TIMED) && hot.change(ASKED, TIMED) {
+                // The next run that empties the ring begins with it.
+                self.kick_send();
+            }
+            return;
+        };
+        if !hot.change(TIMED_ASKED, POLLED) && !hot.change(ASKED, POLLED) {
             return;
         }
-        if poller.is_none() {
-            self.hot.missing.store(LATER, Relaxed);
-            self.hot.state.store(COLD, Relaxed);
-            return;
-        }
-        self.hot.state.store(POLLED, Relaxed);
-        let missing = self.poll_until_cold();
-        self.hot.missing.store(missing, Relaxed);
+        hot.crowded.store(0, Relaxed);
+        let next = self.poll_until_cold();
         // Ordered before the kick.
-        self.hot.state.xchg(COLD, Full);
+        match next {
+            Some(missing) => {
+                hot.missing.store(missing, Relaxed);
+                hot.state.xchg(COLD, Full);
+            }
+            None => {
+                hot.crowded.store(1, Relaxed);
+                hot.state.xchg(TIMED, Full);
+            }
+        }
         self.kick_send();
     }
 
@@ -253,34 +296,47 @@ impl WireQp {
     /// timer is to make the next run; no doorbell is needed until then. The owner of the send
     /// direction, whose `ticks` these are.
     pub(super) fn next_look(&self, ticks: &mut Ticks) -> Option<u64> {
-        if self.hot.state.load(Relaxed) != TIMED {
+        let hot = &self.hot;
+        // Ordered before what was stored with it.
+        if !matches!(hot.state.load(Acquire), TIMED | TIMED_ASKED) {
+            ticks.stop();
             return None;
         }
-        let eight = self.hot.since.load(Relaxed);
+        let eight = hot.since.load(Relaxed);
         let look = match self.producer().filter(|_| self.may_look()) {
             Some(producer) => ticks.look(stamp(), producer, eight, params::poll_times()),
             None => Look::Vain,
         };
         let missing = match look {
-            Look::Tick(units) => {
+            Look::Tick(units) | Look::Search(units) => {
                 self.device.count(Counter::RingTicks, 1);
+                let is_search = matches!(look, Look::Search(_)) && Poller::is_possible();
+                if is_search && hot.change(TIMED, TIMED_ASKED) {
+                    self.send_work.schedule_process();
+                }
                 return Some(u64::from(units) << 10);
             }
             Look::Wait(units) => return Some(u64::from(units) << 10),
             Look::Rung => return None,
-            Look::Vain => LATER,
+            Look::Vain => {
+                // It may be worth polling for all that.
+                hot.crowded.store(0, Relaxed);
+                LATER
+            }
             Look::Over => STREAK,
         };
         ticks.stop();
-        if !self.hot.is_bulk() {
-            self.hot.missing.store(missing, Relaxed);
+        if !hot.is_bulk() {
+            hot.missing.store(missing, Relaxed);
         }
-        self.hot.state.store(COLD, Relaxed);
+        // Not if the thread polls by now.
+        hot.end_timed();
         None
     }
 
-    /// Polls as long as it pays; after how many doorbells again. Preemption is off.
-    fn poll_until_cold(&self) -> u32 {
+    /// Polls as long as it pays. Returns after how many doorbells it is tried again; none if the
+    /// CPU is wanted for something else and a timer is to look at the ring. Preemption is off.
+    fn poll_until_cold(&self) -> Option<u32> {
         let times = u64::from(params::poll_times().max(1));
         let begin = now_ns();
         let mut last = begin;
@@ -308,22 +364,26 @@ impl WireQp {
             }
             // In times of a kernel of normal speed.
             let spent = now.saturating_sub(begin) / times;
-            if spent > worth || self.send_work.is_awaited() {
-                return LATER;
+            if spent > worth {
+                return Some(LATER);
             }
             if now.saturating_sub(last) / times > PATIENCE {
                 return match worth > CREDIT {
-                    true => STREAK,
-                    false => IN_VAIN,
+                    true => Some(STREAK),
+                    false => Some(IN_VAIN),
                 };
             }
+            if self.send_work.is_awaited() {
+                break;
+            }
             if spent > TURN {
-                return STREAK;
+                return Some(STREAK);
             }
         }
         match self.hot.is_bulk() {
-            true => BULK,
-            false => STREAK,
+            true => Some(BULK),
+            false if self.may_look() => None,
+            false => Some(STREAK),
         }
     }
 

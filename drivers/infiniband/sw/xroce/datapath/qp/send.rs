@@ -561,6 +561,7 @@ pub(crate) fn idle(
         return false;
     }
     if qp.hot.is_polled() {
+        io.ticks.stop();
         io.blocked();
         return true;
     }
