@@ -20,6 +20,7 @@
 //! * Every 20 ms, at a look or a doorbell, a CPU may be free that polls the ring instead, so that
 //!   one is looked for. At the sixteenth time the turn ends, so that it is measured anew how long
 //!   doorbells take; or if the last time is 80 ms ago, since little was posted meanwhile.
+//! * A turn of which no tick was worth it ends after 20 ms.
 //!
 //! # Examples
 //!

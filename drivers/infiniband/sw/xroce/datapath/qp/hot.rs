@@ -16,7 +16,8 @@
 //!   for it.
 //! * No more than half of the CPUs poll at a time, whosever the rings are.
 //! * A turn ends when nothing was posted for [`PATIENCE`], when less is posted than one request in
-//!   [`WORTH`], with bulk data, and after [`TURN`] in any case.
+//!   [`WORTH`], with bulk data, when the CPU or the thread is wanted, and after [`TURN`] in any
+//!   case.
 //! * A hot ring for which no CPU is free is looked at by a timer ([`roce::ticks`]). The thread is
 //!   asked for again from time to time. A ring for which there was no free CPU is timed at once
 //!   when it becomes hot again, since such a thread may have to wait for a CPU for long.
@@ -135,7 +136,8 @@ pub(crate) struct Hot {
     /// When the last [`STREAK`] of these began, in units of 1024 ns that come round after an hour;
     /// how long eight doorbells took, once a thread was asked for.
     since: Atomic<u32>,
-    /// 1: the last time that the thread looked, no CPU was free.
+    /// 1: the last thread found no free CPU, or lost the one on which it polled, and no turn of the
+    /// timer has ended in vain since. A hint.
     crowded: Atomic<u32>,
 }
 
@@ -225,7 +227,8 @@ impl Hot {
             self.missing.store(STREAK, Relaxed);
             return false;
         }
-        // The new state is ordered behind this.
+        // The new state is ordered behind this. Threads that ring at the same time may make it
+        // wrong; any value will do.
         let eight = span.saturating_mul(8).checked_div(count).unwrap_or(span);
         self.since.store(eight, Relaxed);
         match self.crowded.load(Relaxed) {
