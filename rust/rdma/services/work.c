@@ -280,12 +280,21 @@ out:
 }
 
 /*
- * Whether work items of the process wait for a thread, or this one for another run. A hint,
- * since it takes no lock. Any context.
+ * Whether work items of the process wait for a thread. A hint, since it takes no lock. Any
+ * context.
  */
 bool xrdma_work_is_awaited(const struct xrdma_work *w)
 {
-	return READ_ONCE(w->again) || !list_empty(&w->process->waiting);
+	return !list_empty(&w->process->waiting);
+}
+
+/*
+ * Whether the run in a thread that is under way is followed by another one, unless the item is
+ * stopped. From that run, which is the only one to end this.
+ */
+bool xrdma_work_runs_again(const struct xrdma_work *w)
+{
+	return READ_ONCE(w->again);
 }
 
 /* So that Rust need not know the layout. */

@@ -35,6 +35,7 @@ void xrdma_work_yield(struct xrdma_work *w, __u32 cpu);
 bool xrdma_work_schedule_on(struct xrdma_work *w, __u32 cpu);
 bool xrdma_work_schedule_thread(struct xrdma_work *w);
 bool xrdma_work_is_awaited(const struct xrdma_work *w);
+bool xrdma_work_runs_again(const struct xrdma_work *w);
 void xrdma_work_stop(struct xrdma_work *w);
 void xrdma_work_free(struct xrdma_work *w);
 

@@ -311,12 +311,20 @@ impl Work {
         unsafe { bindings::xrdma_work_schedule_thread(self.ptr.as_ptr()) }
     }
 
-    /// Whether items of the process wait for a thread now, or this one for another run in its own.
-    /// The function should not go on for long then. A hint. Any context.
+    /// Whether items of the process wait for a thread now. The function should not go on for long
+    /// in its own then. A hint. Any context.
     #[inline]
     pub fn is_awaited(&self) -> bool {
         // SAFETY: By the type invariant. The process is kept with the item.
         unsafe { bindings::xrdma_work_is_awaited(self.ptr.as_ptr()) }
+    }
+
+    /// Whether the function starts again in a thread after the present run in one, because that was
+    /// asked for meanwhile. Only an item that is stopped does not. From such a run.
+    #[inline]
+    pub fn runs_again(&self) -> bool {
+        // SAFETY: By the type invariant.
+        unsafe { bindings::xrdma_work_runs_again(self.ptr.as_ptr()) }
     }
 
     /// Takes starts that are still to come back, waits for those that are running, in either

@@ -45,10 +45,8 @@ polled_again() {
 	ticks=$(counter x1 send_ring_ticks)
 	setsid timeout 120 bench-flow "${ends[@]}" 1024 RC own 1 write 100000 8 >/dev/null 2>&1 &
 	pid=$!
-	soon more send_ring_ticks "$ticks" || rc=1
-	polls=$(counter x1 send_ring_polls)
-	kill "${hogs[@]}"
-	soon more send_ring_polls "$polls" || rc=1
+	soon more send_ring_ticks "$ticks" && polls=$(counter x1 send_ring_polls) &&
+		kill "${hogs[@]}" && soon more send_ring_polls "$polls" || rc=1
 	kill -9 -- -$pid
 	wait $pid
 	return $rc

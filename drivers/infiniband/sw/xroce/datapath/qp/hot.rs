@@ -172,10 +172,12 @@ impl Hot {
         }
     }
 
-    /// The queue pair is reset, by the owner of the send direction: the ring is timed no longer.
+    /// The queue pair is not connected, or not any more: the ring is not timed. The owner of the
+    /// send direction.
     pub(super) fn stop_timed(&self) {
         if self.end_timed() {
             self.missing.store(STREAK, Relaxed);
+            self.crowded.store(0, Relaxed);
         }
     }
 
@@ -233,7 +235,12 @@ impl Hot {
         self.since.store(eight, Relaxed);
         match self.crowded.load(Relaxed) {
             0 => self.change(COLD, ASKED),
-            _ => self.change(COLD, TIMED_ASKED),
+            _ if Poller::is_possible() => self.change(COLD, TIMED_ASKED),
+            _ => {
+                // The run of this doorbell begins with it.
+                self.change(COLD, TIMED);
+                false
+            }
         }
     }
 }
@@ -254,10 +261,20 @@ impl WireQp {
         if !matches!(hot.state.load(Relaxed), ASKED | TIMED_ASKED) {
             return;
         }
+        if self.send_work.runs_again() {
+            // That run answers.
+            return;
+        }
         // Until nobody relies on this thread any more.
         let _not_preempted = NoPreempt::new();
         let is_free = |_: &Poller| self.may_poll() && !self.send_work.is_awaited();
         let Some(_poller) = Poller::new().filter(is_free) else {
+            if !self.may_look() {
+                hot.missing.store(LATER, Relaxed);
+                // If the ring is timed, the owner of the send direction finds that, too.
+                let _ = hot.change(ASKED, COLD) || hot.change(TIMED_ASKED, TIMED);
+                return;
+            }
             hot.crowded.store(1, Relaxed);
             // The owner of the send direction may go back to doorbells meanwhile.
             if !hot.change(TIMED_ASKED, TIMED) && hot.change(ASKED, TIMED) {
@@ -379,7 +396,7 @@ impl WireQp {
             if self.send_work.is_awaited() {
                 break;
             }
-            if spent > TURN {
+            if spent > TURN || self.send_work.runs_again() {
                 return Some(STREAK);
             }
         }

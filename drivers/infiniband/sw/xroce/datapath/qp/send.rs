@@ -202,6 +202,8 @@ impl SendSide {
             // A response that comes too early or too late.
             QpState::Reset | QpState::Init | QpState::Rtr => {
                 qp.responses.purge();
+                // A thread may have made it so after the reset, and has kicked this side.
+                qp.hot.stop_timed();
                 Run::Idle
             }
         };
