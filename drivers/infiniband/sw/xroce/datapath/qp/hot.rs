@@ -130,14 +130,14 @@ impl Drop for Poller {
 pub(crate) struct Hot {
     /// [`COLD`], [`ASKED`], [`POLLED`], [`TIMED`] or [`TIMED_ASKED`].
     state: Atomic<u32>,
-    /// Doorbells that are still to come before a thread is asked for; in the upper half, all that
+    /// Doorbells that are still to come before the ring is hot; in the upper half, all that
     /// came in the streak so far. A hint: threads that ring at the same time may count one twice.
     missing: Atomic<u32>,
     /// When the last [`STREAK`] of these began, in units of 1024 ns that come round after an hour;
-    /// how long eight doorbells took, once a thread was asked for.
+    /// how long eight doorbells took, once the ring is hot.
     since: Atomic<u32>,
-    /// 1: the last thread found no free CPU, or lost the one on which it polled, and no turn of the
-    /// timer has ended in vain since. A hint.
+    /// 1: the last thread found no free CPU, or lost the one on which it polled. 0 again after a
+    /// turn of the timer that ended in vain, and after a reset. A hint.
     crowded: Atomic<u32>,
 }
 
@@ -177,8 +177,8 @@ impl Hot {
     pub(super) fn stop_timed(&self) {
         if self.end_timed() {
             self.missing.store(STREAK, Relaxed);
-            self.crowded.store(0, Relaxed);
         }
+        self.crowded.store(0, Relaxed);
     }
 
     /// A timer looked at the ring; from now on it is rung for. False if none did. The owner of the
@@ -191,6 +191,14 @@ impl Hot {
     /// From one state to another; false if it is in a third one.
     fn change(&self, from: u32, to: u32) -> bool {
         self.state.cmpxchg(from, to, Full).is_ok()
+    }
+
+    /// So many doorbells are needed after a turn that was worth it.
+    fn next_streak(&self) -> u32 {
+        match self.is_bulk() {
+            true => BULK,
+            false => STREAK,
+        }
     }
 
     /// They were large messages lately.
@@ -237,7 +245,7 @@ impl Hot {
             0 => self.change(COLD, ASKED),
             _ if Poller::is_possible() => self.change(COLD, TIMED_ASKED),
             _ => {
-                // The run of this doorbell begins with it.
+                // The next run that empties the ring begins with it.
                 self.change(COLD, TIMED);
                 false
             }
@@ -255,7 +263,8 @@ impl WireQp {
     }
 
     /// Polls the ring if that was asked for and the CPU has nothing else to do, or has a timer look
-    /// at it. In the thread of the send work, after a run; it is one at a time.
+    /// at it; or goes back to doorbells, if there is nothing to look for. In the thread of the send
+    /// work, after a run; it is one at a time.
     pub(super) fn poll_ring(&self) {
         let hot = &self.hot;
         if !matches!(hot.state.load(Relaxed), ASKED | TIMED_ASKED) {
@@ -270,7 +279,9 @@ impl WireQp {
         let is_free = |_: &Poller| self.may_poll() && !self.send_work.is_awaited();
         let Some(_poller) = Poller::new().filter(is_free) else {
             if !self.may_look() {
-                hot.missing.store(LATER, Relaxed);
+                if !hot.is_bulk() {
+                    hot.missing.store(LATER, Relaxed);
+                }
                 // If the ring is timed, the owner of the send direction finds that, too.
                 let _ = hot.change(ASKED, COLD) || hot.change(TIMED_ASKED, TIMED);
                 return;
@@ -397,13 +408,12 @@ impl WireQp {
                 break;
             }
             if spent > TURN || self.send_work.runs_again() {
-                return Some(STREAK);
+                return Some(self.hot.next_streak());
             }
         }
-        match self.hot.is_bulk() {
-            true => Some(BULK),
-            false if self.may_look() => None,
-            false => Some(STREAK),
+        match self.may_look() {
+            true => None,
+            false => Some(self.hot.next_streak()),
         }
     }
 

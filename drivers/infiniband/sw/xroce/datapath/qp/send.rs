@@ -202,7 +202,7 @@ impl SendSide {
             // A response that comes too early or too late.
             QpState::Reset | QpState::Init | QpState::Rtr => {
                 qp.responses.purge();
-                // A thread may have made it so after the reset, and has kicked this side.
+                // A thread or a doorbell may have made it so after the reset, before this run.
                 qp.hot.stop_timed();
                 Run::Idle
             }
