@@ -54,6 +54,7 @@ pub mod congestion;
 pub mod event;
 pub mod icrc;
 pub mod key;
+pub mod losses;
 pub mod mtu;
 pub mod number;
 pub mod opcode;

@@ -69,6 +69,7 @@ use self::pace::Pace;
 use self::recovery::Recovery;
 use self::timeout::Probe;
 use crate::bandwidth::Bandwidth;
+use crate::losses::Losses;
 use crate::psn::Psn;
 use crate::retry::Retry;
 use crate::rnr::RnrRetry;
@@ -283,6 +284,7 @@ pub struct Requester<Q> {
     ack_deadline: Option<u64>,
     rtt: Rtt,
     bandwidth: Bandwidth,
+    losses: Losses,
     pace: Pace,
     /// A number whose packet was sent once and asks for an answer, and when it was sent.
     timed: Option<(Psn, u64)>,
@@ -329,6 +331,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             ack_deadline: None,
             rtt: Rtt::default(),
             bandwidth: Bandwidth::default(),
+            losses: Losses::default(),
             pace: Pace::default(),
             timed: None,
             probe: Probe::default(),
@@ -360,6 +363,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.responses_due = 0;
         self.responses_done = 0;
         self.bandwidth = Bandwidth::default();
+        self.losses = Losses::default();
         self.pace = Pace::default();
         self.unasked_packets = 0;
         self.unasked_messages = 0;
@@ -385,6 +389,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.window = Window::new(config.mtu, config.max_window);
         self.rtt = Rtt::default();
         self.bandwidth = Bandwidth::default();
+        self.losses = Losses::default();
         self.pace = Pace::default();
         self.timed = None;
         self.probe = Probe::default();

@@ -282,7 +282,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.fail_oldest(WcStatus::RetryExcErr, env);
             return;
         }
-        self.shrink();
+        self.on_loss();
         self.probe.ask_for_missing();
         self.start_ack_timer(now);
         self.implied_nak_at = Some(self.una);

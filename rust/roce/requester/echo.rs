@@ -334,7 +334,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// the acknowledge timer, which ends in time what goes on like that.
     pub(super) fn resend_lost(&mut self, now: u64) {
         self.stats.implied_naks = self.stats.implied_naks.wrapping_add(1);
-        self.shrink();
+        self.on_loss();
         self.rewind(now);
         // It was not that round trips take longer.
         self.probe.count = 0;

@@ -61,7 +61,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// Packets that are sent together.
     #[inline]
-    fn burst(&self) -> u32 {
+    pub(super) fn burst(&self) -> u32 {
         (self.window.packets() >> 3).clamp(BURST.0, BURST.1)
     }
 

@@ -15,7 +15,7 @@ use crate::responder::KEPT;
 /// So far ahead of the oldest packet a responder is trusted to keep what it gets: less than
 /// [`KEPT`], and twice the window that a device has on a short wire. A missing
 /// packet takes one window to be noticed and another one to be filled in.
-const AHEAD: u32 = 768;
+pub(super) const AHEAD: u32 = 768;
 
 const _: () = assert!(AHEAD < KEPT);
 
@@ -170,6 +170,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// Has the oldest packet sent again.
     fn resend_oldest(&mut self, flight: Flight, now: u64) {
+        self.losses.on_loss();
         self.recovery.flight = Some(Flight {
             base: self.max,
             resent: self.una.next(),

@@ -5,6 +5,7 @@
 use core::ops::DerefMut;
 
 use super::{
+    recovery,
     Requester,
     RequesterEnv,
     SendOp,
@@ -163,6 +164,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.implied_nak_at = None;
         self.rd_atomic.release(self.una);
         self.window.on_ack(count, self.una);
+        self.losses.on_ack(count);
         self.measure(now);
         self.on_progress_of_probe(now);
         if self.una == self.max {
@@ -177,13 +179,32 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// Packets that the wire holds without a queue; 0 if that is unknown.
+    /// Packets that the wire and the hosts hold without a queue; 0 if that is unknown.
+    ///
+    /// The hosts hold the packets that are acknowledged together. A burst of the sender is
+    /// acknowledged together as well, and is a large part of a small window. So there is room for
+    /// no more of them than the wire holds in addition to two bursts. If packets are lost often, a
+    /// short queue may have no room for them.
     pub(super) fn fits(&self) -> u32 {
-        self.bandwidth.packets_in(self.rtt.min())
+        let wire = self.bandwidth.packets_in(self.rtt.min());
+        if self.losses.is_often() {
+            return wire;
+        }
+        let room = wire.saturating_sub(self.burst().saturating_mul(2));
+        let hosts = self.bandwidth.extra().min(room);
+        // With two windows behind a missing packet, the responder still keeps all of them.
+        wire.saturating_add(hosts)
+            .min(wire.max(recovery::AHEAD >> 1))
     }
 
     /// A packet was lost.
-    pub(super) fn shrink(&mut self) {
+    pub(super) fn on_loss(&mut self) {
+        self.losses.on_loss();
+        self.shrink();
+    }
+
+    /// The window shrinks, because of a loss that is counted already.
+    fn shrink(&mut self) {
         self.window.on_loss(self.una, self.max, self.fits());
     }
 
@@ -207,7 +228,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.fail_oldest(WcStatus::RetryExcErr, env);
             return false;
         }
-        self.shrink();
+        self.on_loss();
         self.rewind(now);
         self.start_ack_timer(now);
         true

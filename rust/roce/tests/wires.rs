@@ -73,7 +73,8 @@ fn rows() -> Vec<Row> {
         row("jitter 1 ms", WireConfig { jitter: MS, ..WIRE }, 95.0, 95.0),
         row("queue of 64", WireConfig { queue: 64, ..WIRE }, 85.0, 80.0),
         row("loss 0.1 %", lossy(Loss::Random(100)), 110.0, 110.0),
-        row("loss 1 %", lossy(Loss::Random(1000)), 160.0, 130.0),
+        // A window of what the wire holds, and no more, has 230 and 210.
+        row("loss 1 %", lossy(Loss::Random(1000)), 250.0, 220.0),
         row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 60.0),
         row("bursts", lossy(bursts), 90.0, 80.0),
         row("16 in a row", lossy(runs), 105.0, 100.0),
@@ -466,8 +467,8 @@ fn a_short_queue_is_not_flooded() {
         (16, 1, 80.0, 0.01),
         (32, 1, 100.0, 0.01),
         (64, 1, 110.0, 0.01),
-        (16, 4, 75.0, 0.06),
-        (32, 4, 100.0, 0.02),
+        (16, 4, 75.0, 0.07),
+        (32, 4, 100.0, 0.03),
         (64, 4, 110.0, 0.01),
     ] {
         for op in [SendOp::Write, SendOp::Send] {
