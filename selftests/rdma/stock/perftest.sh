@@ -54,9 +54,10 @@ modes=(
 )
 
 # run LINE: one of the above; rxe has no XRC. A program takes some seconds, most of which it needs
-# to start. XRC repeats one of each kind of RC's operations, and all sizes are those of RC and UD;
-# with --long, all of them.
-few='^XRC-(send-bw-all|write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
+# to start. XRC repeats one of each kind of RC's operations, and all sizes are those of RC's and UD's
+# SENDs; with --long, all of them.
+few='^RC-(write|read)-bw-all'
+few+='|^XRC-(send-bw-all|write-bw|read-bw|atomic-bw-faa|send-lat-inline|atomic-lat|send-bw-both)'
 few+='|^XRC-send-(lat-events|bw-4)|^UC-(send|write)-bw-all-sizes|^U[CD]-send-lat-inline'
 run() {
 	local name args how=check
