@@ -41,21 +41,29 @@ pub struct Bandwidth {
     /// By how much that difference has been above the lowest one, at most. `None` if a missing
     /// packet has held up acknowledgements since then, which are no evidence.
     most: Option<u16>,
-    /// The largest `most` of late.
+    /// The largest `most` of late; those that say nothing do not count.
     extra: u16,
 }
 
 impl Bandwidth {
     /// `count` more packets were acknowledged; a round trip takes `round_trip` nanoseconds in the
-    /// mean. `is_whole`: no packet before one that has arrived is known to be missing.
+    /// mean. `is_whole`: no packet before one that has arrived is known to be missing. `is_prompt`:
+    /// nor is anything on its way a second time, which may have held this acknowledgement up.
     #[inline]
-    pub fn on_ack(&mut self, count: u32, now: u64, round_trip: u64, is_whole: bool) {
+    pub fn on_ack(
+        &mut self,
+        count: u32,
+        now: u64,
+        round_trip: u64,
+        is_whole: bool,
+        is_prompt: bool,
+    ) {
         let Some(since) = self.since else {
             self.begin(NonZeroU64::new(now).filter(|_| is_whole));
             return;
         };
         let ns = now.saturating_sub(since.get());
-        self.compare(count, ns, is_whole);
+        self.compare(count, ns, is_whole && is_prompt);
         self.count = self.count.saturating_add(count);
         if is_whole && ns >= round_trip.max(MIN_INTERVAL_NS) {
             self.measured(ns, now);
@@ -71,8 +79,8 @@ impl Bandwidth {
     }
 
     /// `count` more packets were acknowledged `ns` nanoseconds after the measurement began.
-    fn compare(&mut self, count: u32, ns: u64, is_whole: bool) {
-        let Some(most) = self.most.filter(|_| is_whole) else {
+    fn compare(&mut self, count: u32, ns: u64, is_prompt: bool) {
+        let Some(most) = self.most.filter(|_| is_prompt) else {
             self.most = None;
             return;
         };
@@ -131,17 +139,17 @@ mod tests {
         let mut b = Bandwidth::default();
         assert_eq!(b.packets_in(MS), 0);
         for t in 0..1000 {
-            b.on_ack(4, t * MS / 10, 2 * MS, true);
+            b.on_ack(4, t * MS / 10, 2 * MS, true, true);
         }
         // 40 in a millisecond.
         assert!((79..=80).contains(&b.packets_in(2 * MS)));
         // The rate drops, and is forgotten after a while.
         for t in 1000..1100 {
-            b.on_ack(1, t * MS / 10, 2 * MS, true);
+            b.on_ack(1, t * MS / 10, 2 * MS, true, true);
         }
         assert!((40..=70).contains(&b.packets_in(2 * MS)));
         for t in 1100..3000 {
-            b.on_ack(1, t * MS / 10, 2 * MS, true);
+            b.on_ack(1, t * MS / 10, 2 * MS, true, true);
         }
         assert!((19..=21).contains(&b.packets_in(2 * MS)));
     }
@@ -152,7 +160,7 @@ mod tests {
         for t in 0..100 {
             // One of three has something missing; then comes what that had held up.
             let count = [20, 0, 40][t as usize % 3];
-            b.on_ack(count, t * MS, 2 * MS, t % 3 != 1);
+            b.on_ack(count, t * MS, 2 * MS, t % 3 != 1, true);
             assert!(b.packets_in(MS) <= 20, "{}", b.packets_in(MS));
         }
         assert!(b.packets_in(MS) >= 15);
@@ -162,13 +170,13 @@ mod tests {
     fn idle_time_is_not_measured() {
         let mut b = Bandwidth::default();
         for t in 0..100 {
-            b.on_ack(4, t * MS, 2 * MS, true);
+            b.on_ack(4, t * MS, 2 * MS, true, true);
         }
         let before = b.packets_in(MS);
         assert_ne!(before, 0);
         b.on_idle();
         for t in 1_000_000..1_000_100 {
-            b.on_ack(4, t * MS, 2 * MS, true);
+            b.on_ack(4, t * MS, 2 * MS, true, true);
         }
         assert_eq!(b.packets_in(MS), before);
     }
@@ -176,7 +184,7 @@ mod tests {
     /// 40 packets in a millisecond, acknowledged when `times` a tenth of one has passed.
     fn every(b: &mut Bandwidth, times: u64) {
         for t in (0..1000).filter(|t| t % times == 0) {
-            b.on_ack(4 * times as u32, (1 + t) * MS / 10, 8 * MS, true);
+            b.on_ack(4 * times as u32, (1 + t) * MS / 10, 8 * MS, true, true);
         }
     }
 
@@ -190,7 +198,7 @@ mod tests {
         assert!((75..=85).contains(&b.extra()), "{}", b.extra());
         // It is forgotten when they come one by one again.
         for t in 1001..4000 {
-            b.on_ack(4, t * MS / 10, 8 * MS, true);
+            b.on_ack(4, t * MS / 10, 8 * MS, true, true);
         }
         assert!((4..=20).contains(&b.extra()), "{}", b.extra());
     }
@@ -201,7 +209,7 @@ mod tests {
         every(&mut b, 1);
         let before = b.extra();
         for t in 1001..2000 {
-            b.on_ack(8, t * MS / 10, 8 * MS, true);
+            b.on_ack(8, t * MS / 10, 8 * MS, true, true);
         }
         assert!(b.packets_in(MS) > 70);
         assert!(b.extra() <= 2 * before, "{} {before}", b.extra());
@@ -209,38 +217,41 @@ mod tests {
 
     #[test]
     fn what_a_missing_packet_held_up_is_not_extra() {
-        let mut b = Bandwidth::default();
-        every(&mut b, 1);
-        let before = b.extra();
-        // Nothing for 5 ms, and then all of it.
-        for t in 1001..3000 {
-            match t % 100 {
-                1..50 => b.on_ack(0, t * MS / 10, 8 * MS, false),
-                50 => b.on_ack(4 * 50, t * MS / 10, 8 * MS, true),
-                _ => b.on_ack(4, t * MS / 10, 8 * MS, true),
+        for (is_whole, is_prompt) in [(false, true), (true, false)] {
+            let mut b = Bandwidth::default();
+            every(&mut b, 1);
+            let before = b.extra();
+            // Nothing for 5 ms, and then all of it.
+            for t in 1001..3000 {
+                match t % 100 {
+                    1 => b.on_ack(0, t * MS / 10, 8 * MS, is_whole, is_prompt),
+                    2..50 => {}
+                    50 => b.on_ack(4 * 50, t * MS / 10, 8 * MS, true, is_prompt),
+                    _ => b.on_ack(4, t * MS / 10, 8 * MS, true, true),
+                }
             }
+            assert!(b.extra() <= before, "{} {before}", b.extra());
         }
-        assert!(b.extra() <= before, "{} {before}", b.extra());
     }
 
     #[test]
     fn bounds() {
         let mut b = Bandwidth::default();
         // Time 0 begins nothing.
-        b.on_ack(u32::MAX, 0, 0, true);
-        b.on_ack(u32::MAX, 1, 0, true);
-        b.on_ack(u32::MAX, 1 + MIN_INTERVAL_NS, 0, true);
-        b.on_ack(u32::MAX, u64::MAX, u64::MAX, true);
+        b.on_ack(u32::MAX, 0, 0, true, true);
+        b.on_ack(u32::MAX, 1, 0, true, true);
+        b.on_ack(u32::MAX, 1 + MIN_INTERVAL_NS, 0, true, true);
+        b.on_ack(u32::MAX, u64::MAX, u64::MAX, true, true);
         assert!(b.packets_in(u64::MAX) > 0);
         // Time that goes back, and none.
-        b.on_ack(1, 0, 0, true);
-        b.on_ack(1, 0, 0, true);
-        b.on_ack(0, u64::MAX, 0, false);
+        b.on_ack(1, 0, 0, true, true);
+        b.on_ack(1, 0, 0, true, true);
+        b.on_ack(0, u64::MAX, 0, false, true);
         assert_eq!(b.packets_in(0), 0);
         // More than can be counted, together.
         for t in 1..100 {
-            b.on_ack(u32::MAX, t * MS, 3 * MS, true);
+            b.on_ack(u32::MAX, t * MS, 3 * MS, true, true);
         }
-        assert!(b.extra() <= u16::MAX.into());
+        assert_eq!(b.extra(), u16::MAX.into());
     }
 }

@@ -30,6 +30,11 @@ impl Losses {
             .min(REMEMBERED.saturating_mul(PACKETS));
     }
 
+    /// A packet that counted as missing was only late.
+    pub fn on_no_loss(&mut self) {
+        self.0 = self.0.saturating_sub(PACKETS);
+    }
+
     /// `count` more packets have arrived.
     #[inline]
     pub fn on_ack(&mut self, count: u32) {
@@ -75,6 +80,9 @@ mod tests {
         losses.on_loss();
         assert!(losses.is_often());
         losses.on_ack(PACKETS.into());
+        assert!(!losses.is_often());
+        losses.on_loss();
+        losses.on_no_loss();
         assert!(!losses.is_often());
     }
 

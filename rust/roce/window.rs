@@ -4,9 +4,9 @@
 //!
 //! The window doubles with every window of acknowledged packets until the first loss (slow start).
 //! Then it grows by one packet per round trip. When packets are lost it shrinks, at most once per
-//! round trip: to what the wire holds without a queue ([`crate::bandwidth`]), but by a half at
-//! most, and by a half if that is unknown. It grows only while it is the limit that holds the
-//! sender back. A READ counts with the packets of its response.
+//! round trip: to what the wire and the hosts hold without a queue ([`crate::bandwidth`]), but by a
+//! half at most, and by a half if that is unknown. It grows only while it is the limit that holds
+//! the sender back. A READ counts with the packets of its response.
 //!
 //! When the network marks packets instead of dropping them (ECN), the window shrinks depending on
 //! how frequent the marks have been, by a half at most. It then recovers half of the difference per
@@ -151,6 +151,12 @@ impl Window {
         self.packets < self.threshold
     }
 
+    /// Whether what was in flight at the last loss is not acknowledged yet.
+    #[inline]
+    pub const fn is_recovering(&self) -> bool {
+        self.recover.is_some()
+    }
+
     /// The sender had more to send than the window, or its pace, let pass.
     #[inline]
     pub fn on_limited(&mut self) {
@@ -191,7 +197,8 @@ impl Window {
     }
 
     /// A packet at or after `una` was lost while everything before `sent` was in flight. What the
-    /// wire holds is `fits` packets (0: unknown), so that many are no reason for a loss.
+    /// wire and the hosts hold is `fits` packets (0: unknown), so that many are no reason for a
+    /// loss.
     #[inline]
     pub fn on_loss(&mut self, una: Psn, sent: Psn, fits: u32) {
         if let Some(recover) = self.recover {

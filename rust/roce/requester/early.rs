@@ -177,6 +177,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     pub(super) fn on_response_copy(&mut self, psn: Psn) {
         if self.early.doubts.take(psn) {
             self.early.patience = self.early.patience.saturating_add(1).min(MAX_PATIENCE);
+            self.losses.on_no_loss();
             self.window.on_no_loss(psn);
         }
     }

@@ -223,6 +223,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                     && self.was_late(&flight, now) =>
             {
                 self.recovery.flight = None;
+                self.losses.on_no_loss();
                 self.window.on_no_loss(flight.resent.prev());
             }
             _ => self.on_recovery_response(),

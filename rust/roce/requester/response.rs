@@ -163,6 +163,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.rnr_until = None;
         self.implied_nak_at = None;
         self.rd_atomic.release(self.una);
+        let is_prompt = !self.window.is_recovering();
         self.window.on_ack(count, self.una);
         self.losses.on_ack(count);
         self.measure(now);
@@ -174,7 +175,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         } else {
             let is_whole = self.recovery.is_over() && self.early.is_none();
             self.bandwidth
-                .on_ack(count, now, self.rtt.smoothed(), is_whole);
+                .on_ack(count, now, self.rtt.smoothed(), is_whole, is_prompt);
             self.start_ack_timer(now);
         }
     }
@@ -183,8 +184,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     ///
     /// The hosts hold the packets that are acknowledged together. A burst of the sender is
     /// acknowledged together as well, and is a large part of a small window. So there is room for
-    /// no more of them than the wire holds in addition to two bursts. If packets are lost often, a
-    /// short queue may have no room for them.
+    /// no more of them than what the wire holds less two bursts. If packets are lost often, a short
+    /// queue may have no room for them.
     pub(super) fn fits(&self) -> u32 {
         let wire = self.bandwidth.packets_in(self.rtt.min());
         if self.losses.is_often() {
@@ -192,7 +193,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         let room = wire.saturating_sub(self.burst().saturating_mul(2));
         let hosts = self.bandwidth.extra().min(room);
-        // With two windows behind a missing packet, the responder still keeps all of them.
+        // A responder keeps two such windows behind a missing packet, as a rule.
         wire.saturating_add(hosts)
             .min(wire.max(recovery::AHEAD >> 1))
     }
