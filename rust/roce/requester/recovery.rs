@@ -158,6 +158,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             singles: 0,
         };
         if self.probe.is_on_its_way(now, self.rtt.min()) {
+            self.losses.on_loss();
             self.recovery.flight = Some(Flight {
                 resent: self.una.next(),
                 ..flight
