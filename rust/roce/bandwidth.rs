@@ -48,7 +48,8 @@ pub struct Bandwidth {
 impl Bandwidth {
     /// `count` more packets were acknowledged; a round trip takes `round_trip` nanoseconds in the
     /// mean. `is_whole`: no packet before one that has arrived is known to be missing. `is_prompt`:
-    /// nor is anything on its way a second time, which may have held this acknowledgement up.
+    /// nothing was left of what was in flight at the last loss, so that what was lost then has not
+    /// held this acknowledgement up.
     #[inline]
     pub fn on_ack(
         &mut self,
