@@ -40,7 +40,7 @@ again() {
 }
 # Two commands at once for one net device: one device, every time.
 at_once() {
-	local i n rounds=10
+	local i n rounds=5
 	# Adding and removing takes seconds there.
 	[ -z "$SELFTEST_DEBUG" ] || rounds=2
 	rdma link del x1 || return 1
@@ -140,8 +140,8 @@ not_as_rxe() {
 }
 # The net device goes to another namespace while its device is made: none is left behind.
 moves_meanwhile() {
-	local i rounds=20 mover
-	[ -z "$SELFTEST_DEBUG" ] || rounds=5
+	local i rounds=10 mover
+	[ -z "$SELFTEST_DEBUG" ] || rounds=4
 	ip -n h1 link add d4 type dummy || return 1
 	nap
 	for ((i = 0; i < rounds; i++)); do

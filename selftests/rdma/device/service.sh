@@ -78,7 +78,10 @@ refused() {
 	says 1 "xroce: $line" alone "$made" "$@" "$link" add d1 && no_module && ! d1_is xroce_d1
 }
 
-made() { silent "$link" add d1 && d1_is xroce_d1 && silent "$link" add d1 && d1_is xroce_d1; }
+made() {
+	silent alone ours "$link" add d1 && d1_is xroce_d1 && silent alone ours "$link" add d1 &&
+		d1_is xroce_d1
+}
 removed() { silent "$link" del d1 && gone xroce_d1 && silent "$link" del d1; }
 of_other_name() {
 	rdma link add x0 type xroce netdev d1 && silent "$link" add d1 && gone xroce_d1 && d1_is x0 &&
@@ -91,7 +94,7 @@ usage() {
 		says 2 "usage: link add|del NETDEV" "$link" $a || return
 	done
 }
-no_netdev() { says 1 "error: *" "$link" add d9 && gone xroce_d9; }
+no_netdev() { says 1 "error: *" alone ours "$link" add d9 && gone xroce_d9; }
 # The whole module, as it is alone: shows that nothing but what a case changes is what is refused.
 whole() { no_module || rmmod xroce && silent alone ours "$link" add d1 && d1_is xroce_d1 && removed; }
 # As with a lockdown, which could not be ended: EPERM.

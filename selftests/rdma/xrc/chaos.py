@@ -35,8 +35,8 @@ from puppet import ALL, OPS, Died, Stage, connect, message, nothing_left, target
 PROCESSES = 10
 DOMAINS = 3
 SLOTS = 6
-# Steps that a run and its repetition are compared by.
-COMPARED = 150
+# Steps that a run and its repetition are compared by. The debug kernel is slow.
+COMPARED = 60 if ktap.DEBUG else 150
 # One step in so many takes a device away, in the mean; the first time is within the steps that are
 # compared.
 REMOVAL = 500
