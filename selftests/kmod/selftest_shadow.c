@@ -2,9 +2,9 @@
 /*
  * Keeps kmemleak from scanning the shadow memory of KASAN. x86 allocates it as any other memory
  * of early boot (early_alloc() in arch/x86/mm/kasan_init_64.c), and kmemleak takes each block for
- * an object in which pointers may be. An eighth of all memory is searched then, although there are
- * none in it, which is most of the time of a scan. Loading the module fails on purpose, since all
- * is done.
+ * an object that may contain pointers. There are none in the shadow. It is an eighth of all memory,
+ * and half of the time of a scan goes to it. Loading the module fails on purpose, since nothing is
+ * left to do then.
  */
 #include <linux/kasan.h>
 #include <linux/kmemleak.h>
@@ -24,7 +24,7 @@ static int selftest_shadow_ignore(void)
 
 	for (; at < last; at += PMD_SIZE) {
 		entry = lookup_address(at, &level);
-		/* What has no memory shares one page, which is mapped by itself. */
+		/* Where there is no memory, nothing is mapped; single pages are too few to matter. */
 		if (!entry || level != PG_LEVEL_2M || !pte_present(*entry))
 			continue;
 		kmemleak_ignore_phys(slow_virt_to_phys((void *)at));
@@ -41,7 +41,9 @@ static int selftest_shadow_ignore(void)
 
 static int __init selftest_shadow_init(void)
 {
-	pr_info("kmemleak does not scan %d blocks of KASAN's shadow\n", selftest_shadow_ignore());
+	int blocks = selftest_shadow_ignore();
+
+	pr_info(KBUILD_MODNAME ": kmemleak does not scan %d blocks of KASAN's shadow\n", blocks);
 	return -ENODEV;
 }
 module_init(selftest_shadow_init);

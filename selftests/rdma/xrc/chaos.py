@@ -37,9 +37,10 @@ DOMAINS = 3
 SLOTS = 6
 # Steps that a run and its repetition are compared by. The debug kernel is slow.
 COMPARED = 60 if ktap.DEBUG else 150
-# One step in so many takes a device away, in the mean; the first time is within the steps that are
-# compared.
+# One step in so many takes a device away, in the mean.
 REMOVAL = 500
+# The first time is within the steps that are compared, on either kernel.
+FIRST_REMOVAL = (20, 40)
 # Bytes that the kernel may have for the processes in the end, beyond those after the short run.
 KEPT = 64 << 10
 # What a command may say when others have been at its objects.
@@ -381,7 +382,7 @@ class Chaos:
         ) = self.refused = self.completions = self.events = self.lives = self.removals = 0
         self.numbers = 0
         # The step that takes a device away.
-        self.next_removal = self.rng.randrange(COMPARED // 3, 2 * COMPARED // 3)
+        self.next_removal = self.rng.randrange(*FIRST_REMOVAL)
         self.srqns, self.known, self.actors = [], [], []
         self.digest = hashlib.sha256()
         # Of the first steps that are compared.
