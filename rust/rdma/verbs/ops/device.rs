@@ -33,8 +33,9 @@ const MAD_SIZE: u32 = 256;
 /// Bytes that ib_core has for a firmware version, terminator included.
 const FW_VERSION_LEN: usize = 32;
 
-/// Lets ib_core choose for how many milliseconds it caches counters.
-const DEFAULT_LIFESPAN_MS: usize = 10;
+/// For how many milliseconds ib_core shows what it has read before: to read counters costs little,
+/// and who reads one wants to know what has happened since.
+const LIFESPAN_MS: usize = 0;
 
 impl<P: Provider> Ops<P> {
     /// # Safety
@@ -182,22 +183,22 @@ impl<P: Provider> Ops<P> {
         // CAST: `CounterDesc` is a transparent wrapper.
         // SAFETY: A static array of that many descriptors.
         unsafe {
-            bindings::rdma_alloc_hw_stats_struct(
-                P::COUNTERS.as_ptr().cast(),
-                count,
-                DEFAULT_LIFESPAN_MS,
-            )
+            bindings::rdma_alloc_hw_stats_struct(P::COUNTERS.as_ptr().cast(), count, LIFESPAN_MS)
         }
     }
 
     /// # Safety
     ///
     /// See the module. `stats` was made by [`Self::alloc_hw_port_stats`]; its lock is held.
+    ///
+    /// All are filled in, but if one is asked for, only that is promised. ib_core would otherwise
+    /// show what it has for all until the next jiffy, as it still does when the first one was read:
+    /// it also stands for all of them, when netlink asks.
     pub(super) unsafe extern "C" fn get_hw_stats(
         ib: *mut bindings::ib_device,
         stats: *mut bindings::rdma_hw_stats,
         port: u32,
-        _index: c_int,
+        index: c_int,
     ) -> c_int {
         from_result(|| {
             if port == 0 || stats.is_null() {
@@ -210,7 +211,11 @@ impl<P: Provider> Ops<P> {
                 slice::from_raw_parts_mut((*stats).value.as_mut_ptr(), P::COUNTERS.len())
             };
             P::hw_stats(device, port, values);
-            Ok(i32::try_from(P::COUNTERS.len())?)
+            let count = i32::try_from(P::COUNTERS.len())?;
+            Ok(match index {
+                1.. => index.min(count),
+                _ => count,
+            })
         })
     }
 
