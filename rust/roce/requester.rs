@@ -82,7 +82,7 @@ use crate::window::Window;
 
 /// The most READs and atomics that are outstanding: a larger
 /// [`RequesterConfig::max_rd_atomic`] counts as this.
-pub const MAX_RD_ATOMIC: u8 = 32;
+pub const MAX_RD_ATOMIC: u8 = 64;
 
 /// The send queue has no free slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

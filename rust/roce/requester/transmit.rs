@@ -494,6 +494,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         .min(rest);
         let end = index.saturating_add(count);
+        if !self.rd_atomic.reaches(self.next.add(count)) {
+            return None;
+        }
         let in_flight = self.flight_packets();
         if in_flight != 0 && in_flight.saturating_add(count) > window {
             self.on_limited();
@@ -520,7 +523,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
 
     /// A request with a response of one packet.
     fn atomic_packet(&mut self, slot: u32) -> Option<Transmit> {
-        if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
+        if !self.rd_atomic.has_room(self.config.max_rd_atomic)
+            || !self.rd_atomic.reaches(self.next.next())
+        {
             return None;
         }
         if self.window_room() == 0 {

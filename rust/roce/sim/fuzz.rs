@@ -150,7 +150,7 @@ pub fn fuzz(bytes: &[u8]) -> u128 {
         timeout: input.u8(),
         retry_cnt: input.u8(),
         rnr_retry: input.u8(),
-        max_rd_atomic: input.u8() % 40,
+        max_rd_atomic: input.u8() % 80,
         max_window: u32::from(input.u16()),
     };
     let recv_config = ResponderConfig {

@@ -16,7 +16,7 @@ pub const MAX_SGE: u32 = 32;
 /// Bytes of inline data: what as many elements would take in a slot.
 pub const MAX_INLINE: u32 = 512;
 /// READs and atomics of the peer that a queue pair may have to answer.
-pub const MAX_RD_ATOMIC: u8 = 32;
+pub const MAX_RD_ATOMIC: u8 = 64;
 /// READs and atomics that a QP may have outstanding at its peer: what crate `roce` keeps track of.
 pub const MAX_INIT_RD_ATOMIC: u8 = roce::requester::MAX_RD_ATOMIC;
 /// What `ibv_modify_qp` accepts for that number. The connection manager passes on what the peer
