@@ -39,6 +39,9 @@ pub const LONG_WIRE: u64 = 4;
 /// that is less than an eighth of the round trip.
 const QUEUE_NS: u64 = 4_000_000;
 
+/// Measurements of round trips after which slow start, which a late answer has ended, may go on.
+const LATE_ROUNDS: u8 = 5;
+
 /// The estimate of how frequent marks are, when every round has some.
 const MARKS_ALWAYS: u32 = 1 << 10;
 
@@ -57,6 +60,9 @@ pub struct Window {
     base: u32,
     /// Slow start ends here.
     threshold: u32,
+    /// For how many more measurements of round trips it may be resumed up to the maximum: a late
+    /// answer has ended it, and there has been no loss.
+    resume_rounds: u8,
     /// Acknowledged packets not yet turned into growth.
     credit: u32,
     /// The window, or its pace, held the sender back since it last grew.
@@ -99,6 +105,7 @@ impl Window {
             max,
             base: max,
             threshold: max,
+            resume_rounds: 0,
             credit: 0,
             limited: false,
             recover: None,
@@ -118,7 +125,9 @@ impl Window {
     /// The maximum is one for what the queues of two hosts hold. On a longer wire most packets are
     /// on their way, so more of them may be in flight: in proportion, up to [`LONG_WIRE`] times.
     /// There, slow start ends when a queue forms: when a round trip takes longer by what HyStart++
-    /// allows (RFC 9406, 4.2).
+    /// allows (RFC 9406, 4.2). A host that had no time for an answer makes one round trip long, and
+    /// a queue makes all of them long. So the first slow start goes on if one of the next five does
+    /// not take long, as there after "Conservative Slow Start".
     #[inline]
     pub fn on_round_trip(&mut self, ns: u64, min: u64) {
         let times = (min / SHORT_ROUND_TRIP_NS).clamp(1, LONG_WIRE);
@@ -134,8 +143,17 @@ impl Window {
             self.packets = self.packets.min(max);
         }
         let allowed = (min >> 3).clamp(QUEUE_NS, QUEUE_NS << 2);
-        if times > 1 && self.packets < self.threshold && ns > min.saturating_add(allowed) {
+        let is_late = times > 1 && ns > min.saturating_add(allowed);
+        if is_late && self.is_slow_start() {
+            if self.threshold == self.max {
+                self.resume_rounds = LATE_ROUNDS;
+            }
             self.threshold = self.packets;
+        } else if is_late {
+            self.resume_rounds = self.resume_rounds.saturating_sub(1);
+        } else if self.resume_rounds != 0 {
+            self.resume_rounds = 0;
+            self.threshold = self.max;
         }
     }
 
@@ -215,6 +233,7 @@ impl Window {
         self.recover = (una != sent).then_some(sent);
         self.before = (self.packets, self.threshold, una);
         self.doubts = 1;
+        self.resume_rounds = 0;
         self.fast_rounds = 0;
         self.threshold = (self.packets >> 1)
             .max(fits.min(self.packets))
@@ -251,6 +270,7 @@ impl Window {
         // At most 2^20 packets by 2^10.
         let cut = (self.packets.saturating_mul(self.marks) >> 11).max(1);
         self.doubts = 0;
+        self.resume_rounds = 0;
         self.target = self.packets;
         self.fast_rounds = FAST_ROUNDS;
         self.packets = self
@@ -360,6 +380,42 @@ mod tests {
             let expect = if is_over { 129 } else { 256 };
             assert_eq!(w.packets(), expect, "{min} {ns}");
         }
+    }
+
+    /// A window of 128 packets, of which one was answered late.
+    fn late() -> Window {
+        let ms = SHORT_ROUND_TRIP_NS;
+        let mut w = Window::new(Mtu::M1024, 0);
+        w.on_limited();
+        w.on_ack(64, Psn::new(64));
+        w.on_round_trip(20 * ms, 10 * ms);
+        assert!(!w.is_slow_start());
+        w
+    }
+
+    #[test]
+    fn an_answer_that_is_late_only_delays_slow_start() {
+        let ms = SHORT_ROUND_TRIP_NS;
+        for late_ones in 0..10 {
+            let mut w = late();
+            for _ in 0..late_ones {
+                w.on_round_trip(20 * ms, 10 * ms);
+            }
+            w.on_round_trip(10 * ms, 10 * ms);
+            assert_eq!(w.is_slow_start(), late_ones < 5, "{late_ones}");
+            w.on_limited();
+            w.on_ack(128, Psn::new(192));
+            assert_eq!(w.packets(), if late_ones < 5 { 256 } else { 129 });
+        }
+        // Where it ends for another reason, it does not go on.
+        let mut w = late();
+        w.on_loss(Psn::new(100), Psn::new(192), 0);
+        w.on_round_trip(10 * ms, 10 * ms);
+        assert!(!w.is_slow_start());
+        let mut w = late();
+        w.on_mark(Psn::new(100), Psn::new(192));
+        w.on_round_trip(10 * ms, 10 * ms);
+        assert!(!w.is_slow_start());
     }
 
     #[test]
