@@ -531,6 +531,15 @@ impl LinkOps<Loopback> for Links {
     }
 }
 
+/// No packet is sent.
+struct NoPackets;
+
+impl rdma::net::Icrc for NoPackets {
+    fn icrc(_headers: &[u8], _covered: &[u8]) -> u32 {
+        0
+    }
+}
+
 struct Module {
     _links: Registration<Loopback, Links>,
     _services: Services,
@@ -538,7 +547,7 @@ struct Module {
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let services = Services::start()?;
+        let services = Services::start::<NoPackets>()?;
         QPS.init(Table::new(16..Qpn::MASK))?;
         SRQS.init(Srqs::new())?;
         Ok(Module {

@@ -28,6 +28,7 @@ use rdma::{
     net::{
         Arrival,
         GidAddr,
+        Icrc,
         Namespace,
         NamespaceId,
         NetDev,
@@ -124,6 +125,12 @@ impl Receiver for Nobody {
     fn refused(_ns: NamespaceId, _dst: &GidAddr) {}
 }
 
+impl Icrc for Nobody {
+    fn icrc(_headers: &[u8], _covered: &[u8]) -> u32 {
+        0
+    }
+}
+
 /// A namespace; needs services.
 fn namespace() -> Result<Namespace> {
     drop(NetdevNotifier::register::<Watch>()?);
@@ -149,14 +156,14 @@ fn refused(ns: Option<&Namespace>) -> Result {
 
 fn without_services() -> Result {
     refused(None)?;
-    let services = Services::start()?;
-    expect_error("services twice", Services::start(), EBUSY)?;
+    let services = Services::start::<Nobody>()?;
+    expect_error("services twice", Services::start::<Nobody>(), EBUSY)?;
     let ns = namespace()?;
     drop(Tunnel::open::<Nobody>(&ns)?);
     drop(services);
     refused(Some(&ns))?;
     // They can be had again.
-    let services = Services::start()?;
+    let services = Services::start::<Nobody>()?;
     drop(Tunnel::open::<Nobody>(&ns)?);
     drop(services);
     refused(Some(&ns))
@@ -368,18 +375,18 @@ impl kernel::Module for Misuse {
         match param(module_parameters::case.value()) {
             0 => without_services()?,
             1 => {
-                services = Some(Services::start()?);
+                services = Some(Services::start::<Nobody>()?);
                 leaks()?;
                 tick(0);
             }
-            2 => wrong_order(Services::start()?)?,
+            2 => wrong_order(Services::start::<Nobody>()?)?,
             3 => {
-                services = Some(Services::start()?);
+                services = Some(Services::start::<Nobody>()?);
                 tables()?;
             }
-            4 => forget(Services::start()?),
+            4 => forget(Services::start::<Nobody>()?),
             5 => {
-                services = Some(Services::start()?);
+                services = Some(Services::start::<Nobody>()?);
                 runs()?;
             }
             _ => return Err(EINVAL),

@@ -11,6 +11,7 @@
 mod addr;
 mod arrival;
 mod backlog;
+pub(crate) mod icrc;
 mod namespace;
 mod netdev;
 mod queue;
@@ -30,6 +31,7 @@ pub use {
         Peek, //
     },
     backlog::Backlog,
+    icrc::Icrc,
     namespace::{
         Namespace,
         NamespaceId, //

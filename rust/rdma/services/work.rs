@@ -28,6 +28,10 @@ use kernel::{
 
 use crate::{
     bindings,
+    net::{
+        icrc,
+        Icrc, //
+    },
     process::Process,
     rcu, //
 };
@@ -77,23 +81,24 @@ pub struct Services {
 }
 
 impl Services {
-    /// Starts the services. Process context, at module load.
+    /// Starts the services, of which those that send packets leave the ICRC to `I`. Process
+    /// context, at module load.
     ///
     /// # Errors
     ///
     /// `EBUSY` when they run already; `ENOMEM`.
-    pub fn start() -> Result<Self> {
+    pub fn start<I: Icrc>() -> Result<Self> {
         if CLAIMED.swap(true, Ordering::AcqRel) {
             return Err(EBUSY);
         }
-        let started = Self::start_claimed();
+        let started = Self::start_claimed::<I>();
         if started.is_err() {
             CLAIMED.store(false, Ordering::Release);
         }
         started
     }
 
-    fn start_claimed() -> Result<Self> {
+    fn start_claimed<I: Icrc>() -> Result<Self> {
         let make = |kind| {
             // SAFETY: Process context; the call has no other requirements.
             unsafe { bindings::xrdma_workqueue_create(kind) }
@@ -117,8 +122,12 @@ impl Services {
         BH.store(bh, Ordering::Release);
         // Before anything can be made that is dropped later.
         FREE.store(free, Ordering::Release);
-        // SAFETY: Process context, and done once: the caller has claimed the services.
-        let hooked = to_result(unsafe { bindings::xrdma_udp_init() }).and_then(|()| {
+        // SAFETY: Process context, and done once: the caller has claimed the services. C hands
+        // packets to `compute` that it has built or is about to cut, and that are its own then.
+        let hooked = to_result(unsafe {
+            bindings::xrdma_udp_init(Some(icrc::compute::<I>)) //
+        })
+        .and_then(|()| {
             // SAFETY: As above.
             to_result(unsafe { bindings::xrdma_vectors_init() })
                 .and_then(|()| {

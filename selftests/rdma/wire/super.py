@@ -5,6 +5,7 @@
 by whoever does not take them, and the payload is the same; what is sent again goes alone.
 And GRO, which makes one of packets that a net device has received one by one."""
 import ctypes
+import functools
 import os
 import socket
 import struct
@@ -152,6 +153,12 @@ def turned_off():
     whole()
 
 
+@functools.lru_cache(maxsize=None)
+def vlans_up():
+    """Make the VLAN between the hosts, once."""
+    net.vlans_up()
+
+
 def is_long(frame):
     """Whether a frame is longer than any packet of the connection."""
     return len(frame) > 14 + 20 + 8 + 1024 + 100
@@ -164,8 +171,12 @@ def captured():
         work(connect())
     taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
     cut()
+    cut(version=6)
     big = [f for t in taps for f, _ in t.frames() if roce.is_roce(f) and is_long(f)]
     expect(big, 'no capture has a super-packet')
+    # IPv4, and the first packet has 1024 bytes of payload: here is its ICRC, which was put off.
+    icrcs = {f[14 + 28 + 12 + 1024 :][:4] for f in big if f[12:14] == b'\x08\x00'}
+    expect_eq(icrcs, {bytes(4)}, 'ICRCs in super-packets')
     with Off('tx-gso-list'):
         cut(sent=False)
         frames = [f for t in taps for f, _ in t.frames() if roce.is_roce(f)]
@@ -319,10 +330,20 @@ class Written:
         net.sh('in_host h2 tc qdisc del dev e2 clsact')
 
 
-def changed(offset, supers=True):
+def connect_vlan(version='vlan-ipv4', mtu=MTU4096, **opts):
+    """A connection over a VLAN, whose super-packets have ICRCs."""
+    vlans_up()
+    a, b = (verbs.Node(dev, place) for dev, place in zip(('x1', 'x2'), net.PLACES[version]))
+    mtu = min(a.mtu, b.mtu, mtu)
+    conn = verbs.Rc(a, b, mtu=mtu, timeout=opts.pop('timeout', PATIENT), **opts)
+    conn.mtu = mtu
+    return conn
+
+
+def changed(offset, supers=True, conn=None):
     """What somebody has changed is refused. Returns how much counters have risen."""
     with Written(offset, 'invert'):
-        conn, rise = connect(timeout=16), Rise()
+        conn, rise = conn or connect(timeout=16), Rise()
         traffic.write(conn, 20 * 1024)
         expect_eq(rise('x1', SENT) > 0, supers, 'super-packets were sent')
         expect(rise('x1', 'retransmits'), 'nothing was sent again')
@@ -332,26 +353,47 @@ def changed(offset, supers=True):
 
 def changed_first():
     """A byte of the first packet. The others are taken as they are."""
-    rise = changed(200)
+    rise = changed(200, conn=connect_vlan(mtu=MTU1024, timeout=16))
     expect_eq(rise('x2', 'rcvd_icrc_err'), rise('x1', SENT), 'packets refused')
     expect(rise('x2', 'out_of_seq_request'), 'no other packet was taken')
 
 
 def changed_later():
     """A byte of another packet, for which the super-packet is cut."""
-    rise = changed(3000)
+    rise = changed(3000, conn=connect_vlan(mtu=MTU1024, timeout=16))
     expect(rise('x2', 'rcvd_icrc_err') + rise('x2', 'rcvd_malformed'), 'no packet was refused')
+
+
+def damaged():
+    """A wire that damages packets, for which it cuts super-packets: the receiver refuses what is
+    damaged, and all data are right in the end."""
+    net.sh('in_host h1 tc qdisc add dev e1 root netem corrupt 30%')
+    try:
+        for version in (4, 6):
+            conn, rise = connect(version=version, timeout=14), Rise()
+            for _ in range(40):
+                traffic.write(conn, 65536)
+                cuts = rise('x1', SENT) - rise('x2', RECEIVED)
+                refused = rise('x2', 'rcvd_icrc_err')
+                if cuts > 2 and refused > 4:
+                    break
+            else:
+                raise AssertionError(f'{cuts} were cut, {refused} packets were refused')
+            conn.close()
+    finally:
+        net.sh('in_host h1 tc qdisc del dev e1 root')
 
 
 def moved():
     """Somebody has the stack move bytes of packets into the first: it is cut, and nothing lost."""
     with Written(1500, 'preserve'):
-        conn, rise = connect(), Rise()
-        traffic.write(conn, 65536)
-        expect(rise('x1', SENT), 'no super-packet was sent')
-        expect_eq(rise('x2', RECEIVED), 0, 'super-packets that came whole')
-        rise.none_lost()
-        conn.close()
+        for version in (4, 6):
+            conn, rise = connect(version=version), Rise()
+            traffic.write(conn, 65536)
+            expect(rise('x1', SENT), 'no super-packet was sent')
+            expect_eq(rise('x2', RECEIVED), 0, 'super-packets that came whole')
+            rise.none_lost()
+            conn.close()
 
 
 def unreliable():
@@ -409,17 +451,14 @@ def shrunk():
 
 def vlan():
     """Over a VLAN, whose tag is beside the packets, or in them."""
-    net.vlans_up()
     tagged = ((), ('tx-vlan-hw-insert',), ('tx-vlan-hw-insert', 'rx-vlan-hw-parse'))
     kinds = (('vlan-ipv4', tagged + (('tx-gso-list',),)), ('vlan-ipv6', tagged[::2]))
     if ktap.DEBUG and not ktap.LONG:
         kinds = (('vlan-ipv4', tagged[:1]),)
     for version, wires in kinds:
-        a, b = (verbs.Node(dev, place) for dev, place in zip(('x1', 'x2'), net.PLACES[version]))
         for off in wires:
             with Off(*off):
-                conn, rise = verbs.Rc(a, b, timeout=PATIENT), Rise()
-                conn.mtu = min(a.mtu, b.mtu)
+                conn, rise = connect_vlan(version), Rise()
                 work(conn)
                 expect(rise('x1', SENT), f'no super-packet was sent, without {off}')
                 rise.none_lost()
@@ -545,6 +584,15 @@ def through(what):
         # The next hop has room for the packets, not for many of them.
         net.sh('ip -n h3 link set p2 mtu 1280')
         whole()
+    if what == 'bridge':
+        # A port that takes none whole: they are cut on their way, and get their ICRCs.
+        net.sh('in_host h3 ethtool -K p2 tx-gso-list off')
+        conn, rise = connect(), Rise()
+        work(conn)
+        expect(rise('x1', SENT), 'no super-packet was sent')
+        expect_eq(rise('x2', RECEIVED), 0, 'super-packets that came whole')
+        rise.none_lost()
+        conn.close()
 
 
 def forwarded():
@@ -606,9 +654,18 @@ ktap.add('whole', whole)
 ktap.add('whole-ipv6', lambda: whole(version=6))
 ktap.add('whole-mtu4096', lambda: whole(mtu=MTU4096))
 ktap.add('whole-xrc', lambda: whole('xrc'))
-FILTERED = (mirrored, never_through, changed_first, changed_later, moved, merged_changed)
-PLAIN = (turned_off, captured, simple_devices, merged, unreliable, small, shrunk, xdp, vlan)
-for fn in (*PLAIN, *FILTERED):
+FILTERED = (
+    mirrored,
+    never_through,
+    changed_first,
+    changed_later,
+    damaged,
+    moved,
+    merged_changed,
+)
+PLAIN = (turned_off, captured, simple_devices, merged, unreliable, small, xdp, vlan)
+# The link has no IPv6 any more after the last.
+for fn in (*PLAIN, *FILTERED, shrunk):
     # The debug kernel has no filters.
     ktap.add(fn.__name__, fn, debug=fn not in FILTERED)
 # The debug kernel is slow, and has no macvlan.

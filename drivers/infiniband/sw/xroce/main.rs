@@ -14,7 +14,8 @@ use core::borrow::Borrow;
 use datapath::{
     device,
     params,
-    tables, //
+    tables,
+    tx, //
 };
 use prelude::*;
 use rdma::link::{
@@ -103,7 +104,7 @@ impl Drop for Module {
 
 impl kernel::Module for Module {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let services = Services::start()?;
+        let services = Services::start::<tx::RoceIcrc>()?;
         params::set(
             param::<u8>(module_parameters::local_copy.value()) != 0,
             param::<u8>(module_parameters::super_packets.value()) != 0,

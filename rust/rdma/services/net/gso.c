@@ -15,13 +15,16 @@
 #include <net/ipv6.h>
 
 #include "services/net/gso.h"
+#include "services/net/icrc.h"
 
 /* What somebody turns off who wants single packets (`ethtool -K`). */
 #define XRDMA_GSO_FEATURES (NETIF_F_GSO | NETIF_F_GSO_FRAGLIST)
 
 /*
  * What is left free below the net device's bound of bytes, which counts the headers of
- * the link layer as well.
+ * the link layer as well. A super-packet must not come near 64 KiB for another reason:
+ * where MPLS has taken the place of the protocol inside (icrc.c), the stack would else
+ * find 65508 bytes of headers in it instead of refusing it.
  */
 #define XRDMA_GSO_SLACK 256
 
@@ -73,10 +76,11 @@ bool xrdma_gso_follows(const struct sk_buff *a, const struct sk_buff *b)
 /*
  * Begins one with @skb, a linear packet that has not been handed to the stack and goes
  * to @dst. Afterwards xrdma_gso_add() what xrdma_gso_fits(), and xrdma_gso_end().
- * False: it is to go alone. Caller is in an RCU read section.
+ * @lacks_icrc: its ICRC is not computed yet; @g says whether it may stay so. False: it is
+ * to go alone. Caller is in an RCU read section.
  */
 bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
-		     const struct dst_entry *dst)
+		     const struct dst_entry *dst, bool lacks_icrc)
 {
 	const struct net_device *dev = dst_dev_rcu(dst);
 	unsigned int headers = skb_network_header_len(skb) + sizeof(struct udphdr);
@@ -100,6 +104,7 @@ bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
 	g->max_len = max_size > XRDMA_GSO_SLACK ? max_size - XRDMA_GSO_SLACK : 0;
 	g->headroom = max_t(unsigned int, XRDMA_GSO_HEADROOM, LL_RESERVED_SPACE(dev));
 	g->closed = false;
+	g->puts_off = lacks_icrc && xrdma_icrc_may_wait(dev);
 	return g->size && skb_headroom(skb) >= g->headroom;
 }
 
@@ -140,13 +145,14 @@ void xrdma_gso_add(struct xrdma_gso *g, struct sk_buff *seg)
 	skb->len += seg->len;
 }
 
-/* The head is ready for ip_local_out(), which writes the length into the IP header. */
+/*
+ * The head, which has members, is ready for ip_local_out(), which writes the length into
+ * the IP header.
+ */
 void xrdma_gso_end(struct xrdma_gso *g)
 {
 	struct sk_buff *skb = g->skb;
 
-	if (g->segs == 1)
-		return;
 	skb_shinfo(skb)->gso_size = g->size;
 	skb_shinfo(skb)->gso_segs = g->segs;
 	skb_shinfo(skb)->gso_type = XRDMA_GSO_TYPE;
@@ -154,6 +160,14 @@ void xrdma_gso_end(struct xrdma_gso *g)
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
 	/* UDP cuts off what is beyond this. */
 	udp_hdr(skb)->len = htons(skb->len - skb_network_header_len(skb));
+	if (g->puts_off)
+		xrdma_icrc_put_off(skb);
+}
+
+/* Whether a packet has the type of super-packets, whoever has made it. */
+bool xrdma_gso_is_type(const struct sk_buff *skb)
+{
+	return (skb_shinfo(skb)->gso_type & ~SKB_GSO_DODGY) == XRDMA_GSO_TYPE;
 }
 
 /*
@@ -164,8 +178,8 @@ void xrdma_gso_end(struct xrdma_gso *g)
  */
 bool xrdma_gso_is_ours(const struct sk_buff *skb)
 {
-	return (skb_shinfo(skb)->gso_type & ~SKB_GSO_DODGY) == XRDMA_GSO_TYPE &&
-	       !skb->encapsulation;
+	return xrdma_gso_is_type(skb) &&
+	       (!skb->encapsulation || xrdma_icrc_is_put_off(skb));
 }
 
 /*
@@ -225,6 +239,7 @@ struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb)
 	/* Not by subtraction: a copy of the head may stand for less than that of all. */
 	skb->truesize = SKB_TRUESIZE(skb_end_offset(skb)) + skb->data_len;
 	skb_gso_reset(skb);
+	skb->encapsulation = 0;
 	udp_hdr(skb)->len = htons(len);
 	if (skb->protocol == htons(ETH_P_IP)) {
 		ip_hdr(skb)->tot_len = htons(sizeof(struct iphdr) + len);

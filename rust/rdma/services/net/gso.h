@@ -14,7 +14,8 @@ struct net_device;
  * to encap_rcv() whole, cuts it as one without that bit where it has to be cut, and
  * gives it to no socket of a program whole. Net devices that would put it into a tunnel
  * of their own do not have the feature of this name, or only for packets of which
- * hardware cuts a part (NETIF_F_GSO_PARTIAL), so it is cut before them.
+ * hardware cuts a part (NETIF_F_GSO_PARTIAL), so it is cut before them. One with
+ * skb->encapsulation 1 is handed over whole, too, and has no ICRCs yet (icrc.c).
  */
 #define XRDMA_GSO_TYPE (SKB_GSO_FRAGLIST | SKB_GSO_UDP_L4 | SKB_GSO_UDP_TUNNEL)
 
@@ -38,6 +39,7 @@ struct net_device;
  * @max_len: the most bytes of all, from the IP header of the head on.
  * @headroom: bytes in front of the IP header that each packet must have.
  * @closed: the packet that was added last is shorter than @size.
+ * @puts_off: its packets need no ICRC before it is cut.
  */
 struct xrdma_gso {
 	struct sk_buff *skb;
@@ -48,17 +50,19 @@ struct xrdma_gso {
 	unsigned int max_len;
 	unsigned int headroom;
 	bool closed;
+	bool puts_off;
 };
 
 bool xrdma_gso_admits(const struct net_device *dev);
 bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
-		     const struct dst_entry *dst);
+		     const struct dst_entry *dst, bool lacks_icrc);
 bool xrdma_gso_fits(const struct xrdma_gso *g, const struct sk_buff *seg);
 void xrdma_gso_add(struct xrdma_gso *g, struct sk_buff *seg);
 void xrdma_gso_end(struct xrdma_gso *g);
 
 bool xrdma_gso_same_flow(const struct sk_buff *a, const struct sk_buff *b);
 bool xrdma_gso_follows(const struct sk_buff *a, const struct sk_buff *b);
+bool xrdma_gso_is_type(const struct sk_buff *skb);
 bool xrdma_gso_is_ours(const struct sk_buff *skb);
 bool xrdma_gso_is_intact(struct sk_buff *skb);
 struct sk_buff *xrdma_gso_take_apart(struct sk_buff *skb);

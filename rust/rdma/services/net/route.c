@@ -19,6 +19,7 @@
 #include <net/sock.h>
 
 #include "services/net/gso.h"
+#include "services/net/icrc.h"
 #include "services/net/route.h"
 #include "services/net/sender.h"
 #include "services/net/tunnel.h"
@@ -39,6 +40,8 @@ struct xrdma_tx_cb {
 	struct xrdma_dst *hold;
 	/* It may share a super-packet with its neighbours in the list. */
 	bool may_join;
+	/* Its ICRC is not computed yet. */
+	bool lacks_icrc;
 };
 
 #define XRDMA_TX_CB(skb) ((struct xrdma_tx_cb *)(skb)->cb)
@@ -364,12 +367,14 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 	xrdma_headers(skb, r, len);
 	tx->headers = skb->data;
 	tx->headers_len = headers;
+	tx->icrc_may_wait = xrdma_icrc_may_wait(dst_dev_rcu(dst));
 	tx->skb = skb;
 	skb->priority = r->priority;
 	/* It may have to wait for its payload: the destination is set at the end. */
 	refcount_inc(&r->hold->ref);
 	XRDMA_TX_CB(skb)->hold = r->hold;
 	XRDMA_TX_CB(skb)->may_join = false;
+	XRDMA_TX_CB(skb)->lacks_icrc = false;
 	/*
 	 * The kernel's own destructor: it counts the memory against the socket,
 	 * keeps the socket, and does not need this module.
@@ -382,10 +387,13 @@ out:
 
 /*
  * struct sk_buff's layout is not for Rust. @may_join: it may share a super-packet with
- * packets before and behind it of which this is said, too.
+ * packets before and behind it of which this is said, too. @lacks_icrc: its ICRC is still
+ * to be computed; the four bytes are there.
  */
-void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join)
+void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join,
+		   bool lacks_icrc)
 {
+	XRDMA_TX_CB(skb)->lacks_icrc = lacks_icrc;
 	XRDMA_TX_CB(skb)->may_join = may_join;
 	skb->next = NULL;
 	if (list->tail)
@@ -408,6 +416,14 @@ static void xrdma_tx_forget(struct sk_buff *skb)
 {
 	XRDMA_TX_CB(skb)->hold = NULL;
 	XRDMA_TX_CB(skb)->may_join = false;
+	XRDMA_TX_CB(skb)->lacks_icrc = false;
+}
+
+/* It may not leave without. */
+static void xrdma_tx_icrc(struct sk_buff *skb)
+{
+	if (XRDMA_TX_CB(skb)->lacks_icrc)
+		xrdma_icrc_fill(skb);
 }
 
 /*
@@ -430,16 +446,14 @@ static bool xrdma_tx_may_join(const struct sk_buff *skb, const struct sk_buff *s
 }
 
 /*
- * Makes @skb, which goes to @dst, the head of a super-packet of as many packets of the
- * list behind it as fit. Returns the first that does not, and how many packets @skb
- * stands for. Caller is in an RCU read section.
+ * Makes @skb, which goes to @dst, the head of a super-packet @g of as many packets of the
+ * list behind it as fit, which may be none. Returns the first that does not. Caller is in
+ * an RCU read section.
  */
 static struct sk_buff *xrdma_tx_join(struct sk_buff *skb, struct sk_buff *next,
-				     const struct dst_entry *dst, u32 *segs)
+				     const struct dst_entry *dst, struct xrdma_gso *g)
 {
-	struct xrdma_gso g;
-
-	*segs = 1;
+	g->segs = 1;
 	if (!xrdma_tx_may_join(skb, next) || next->len > skb->len)
 		return next;
 	/*
@@ -449,20 +463,20 @@ static struct sk_buff *xrdma_tx_join(struct sk_buff *skb, struct sk_buff *next,
 	if (next->len < skb->len && xrdma_tx_may_join(next, next->next) &&
 	    next->next->len == next->len)
 		return next;
-	if (!xrdma_gso_begin(&g, skb, dst))
+	if (!xrdma_gso_begin(g, skb, dst, XRDMA_TX_CB(skb)->lacks_icrc))
 		return next;
-	while (xrdma_tx_may_join(skb, next) && xrdma_gso_fits(&g, next)) {
+	while (xrdma_tx_may_join(skb, next) && xrdma_gso_fits(g, next)) {
 		struct sk_buff *seg = next;
 
 		next = seg->next;
 		skb_mark_not_on_list(seg);
 		/* The head has one, too. */
 		xrdma_dst_put(XRDMA_TX_CB(seg)->hold);
+		if (!g->puts_off)
+			xrdma_tx_icrc(seg);
 		xrdma_tx_forget(seg);
-		xrdma_gso_add(&g, seg);
+		xrdma_gso_add(g, seg);
 	}
-	xrdma_gso_end(&g);
-	*segs = g.segs;
 	return next;
 }
 
@@ -477,7 +491,7 @@ static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
 	struct xrdma_dst *d = XRDMA_TX_CB(skb)->hold;
 	struct dst_entry *dst = rcu_dereference(d->dst);
 	struct sock *sk = skb->sk;
-	u32 segs;
+	struct xrdma_gso g;
 	int ret;
 
 	/*
@@ -491,10 +505,20 @@ static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
 		done->dropped++;
 		return next;
 	}
-	next = xrdma_tx_join(skb, next, dst, &segs);
-	*sent += segs;
-	if (segs > 1)
+	next = xrdma_tx_join(skb, next, dst, &g);
+	*sent += g.segs;
+	if (g.segs == 1 || !g.puts_off)
+		xrdma_tx_icrc(skb);
+	if (g.segs > 1) {
+		xrdma_gso_end(&g);
+		/*
+		 * Who cuts it asks its net device, even in the OUTPUT chain, where packets
+		 * have none yet. POSTROUTING sees it as the one that it came from.
+		 */
+		if (g.puts_off)
+			skb->dev = dst_dev_rcu(dst);
 		done->supers++;
+	}
 	xrdma_tx_forget(skb);
 	xrdma_tx_keep_queue(skb, d);
 	xrdma_dst_put(d);
@@ -505,7 +529,7 @@ static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
 		ret = ip_local_out(sock_net(sk), sk, skb);
 	/* net_xmit_eval() evaluates its argument twice. */
 	if (net_xmit_eval(ret))
-		done->dropped += segs;
+		done->dropped += g.segs;
 	return next;
 }
 

@@ -60,12 +60,15 @@ struct xrdma_route {
  * @headers: IP header and UDP header, final.
  * @payload: UDP payload, to be filled.
  * @headers_len: 28 or 48.
+ * @icrc_may_wait: if the packet is handed over as one that lacks its ICRC, that may never
+ *	have to be computed. If false, it would be computed then.
  */
 struct xrdma_tx {
 	struct sk_buff *skb;
 	const __u8 *headers;
 	__u8 *payload;
 	__u32 headers_len;
+	bool icrc_may_wait;
 };
 
 /**
@@ -95,7 +98,8 @@ void xrdma_route_release(struct xrdma_tunnel *t, struct xrdma_route *r);
 bool xrdma_route_valid(struct xrdma_tunnel *t, const struct xrdma_route *r);
 bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 		    const struct xrdma_sender *s, __u32 len, struct xrdma_tx *tx);
-void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join);
+void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join,
+		   bool lacks_icrc);
 void xrdma_tx_flush(struct xrdma_tx_list *list, struct xrdma_tx_done *done);
 void xrdma_tx_drop(struct sk_buff *skb);
 void xrdma_tx_purge(struct xrdma_tx_list *list);

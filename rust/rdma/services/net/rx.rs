@@ -190,7 +190,9 @@ impl<N> RxSkb<N> {
     #[inline]
     pub fn is_super(&self) -> bool {
         // SAFETY: By the type invariant.
-        u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_HEAD
+        let way = u32::from(unsafe { (*self.info()).way });
+        way == bindings::xrdma_rx_way_XRDMA_RX_HEAD
+            || way == bindings::xrdma_rx_way_XRDMA_RX_HEAD_PUT_OFF
     }
 
     /// Whether it came as the first of packets that GRO had put together.
@@ -200,12 +202,14 @@ impl<N> RxSkb<N> {
         u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_MERGED
     }
 
-    /// Whether it came as another packet of such a super-packet: since it was built, it has been
-    /// in the memory of this kernel, and nobody has written to it.
+    /// Whether it came in a super-packet that was taken whole, and needs no ICRC, which it may
+    /// not even have: since it was built, it has been in the memory of this kernel.
     #[inline]
-    pub fn is_member(&self) -> bool {
+    pub fn is_unmoved(&self) -> bool {
         // SAFETY: By the type invariant.
-        u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_MEMBER
+        let way = u32::from(unsafe { (*self.info()).way });
+        way == bindings::xrdma_rx_way_XRDMA_RX_MEMBER
+            || way == bindings::xrdma_rx_way_XRDMA_RX_HEAD_PUT_OFF
     }
 
     /// Source MAC address; zeroes when it came over a link without.

@@ -13,6 +13,7 @@ struct xrdma_process;
  * enum xrdma_rx_way - how a packet came
  * @XRDMA_RX_ALONE: by itself, or cut from something larger.
  * @XRDMA_RX_HEAD: as the head of a super-packet that was whole and intact.
+ * @XRDMA_RX_HEAD_PUT_OFF: the same, whose ICRC was never computed (icrc.c).
  * @XRDMA_RX_MEMBER: as another packet of one.
  * @XRDMA_RX_MERGED: as the first of packets that GRO has put together. The others came
  *	alone.
@@ -20,6 +21,7 @@ struct xrdma_process;
 enum xrdma_rx_way {
 	XRDMA_RX_ALONE,
 	XRDMA_RX_HEAD,
+	XRDMA_RX_HEAD_PUT_OFF,
 	XRDMA_RX_MEMBER,
 	XRDMA_RX_MERGED,
 };

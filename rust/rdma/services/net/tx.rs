@@ -26,6 +26,8 @@ pub struct TxSkb {
     payload: NonNull<u8>,
     headers_len: u32,
     len: u32,
+    icrc_may_wait: bool,
+    lacks_icrc: bool,
 }
 
 // SAFETY: A packet is not tied to a thread.
@@ -61,6 +63,8 @@ impl TxSkb {
             payload: NonNull::new(tx.payload)?,
             headers_len: tx.headers_len,
             len,
+            icrc_may_wait: tx.icrc_may_wait,
+            lacks_icrc: false,
         })
     }
 
@@ -91,6 +95,19 @@ impl TxSkb {
         if let Some(last) = self.payload_mut().last_chunk_mut() {
             *last = icrc.to_le_bytes();
         }
+    }
+
+    /// Puts the ICRC off, if it may wait: whoever cuts the super-packet that the packet becomes
+    /// a part of computes it, or [`TxBatch::flush`] does, if it goes alone. Says whether it may.
+    /// To be called when everything else is written.
+    #[inline]
+    pub fn put_off_icrc(&mut self) -> bool {
+        self.lacks_icrc = self.icrc_may_wait;
+        if self.lacks_icrc {
+            // A capture may see these bytes.
+            self.set_icrc(0);
+        }
+        self.lacks_icrc
     }
 
     fn into_raw(self) -> NonNull<kernel::bindings::sk_buff> {
@@ -161,8 +178,10 @@ impl TxBatch {
     #[inline]
     pub fn push(&mut self, skb: TxSkb, joining: Joining) {
         let may_join = joining == Joining::Allowed;
+        let lacks_icrc = skb.lacks_icrc;
+        let skb = skb.into_raw().as_ptr();
         // SAFETY: By the type invariant; the list takes the packet over.
-        unsafe { bindings::xrdma_tx_push(&mut self.list, skb.into_raw().as_ptr(), may_join) };
+        unsafe { bindings::xrdma_tx_push(&mut self.list, skb, may_join, lacks_icrc) };
     }
 
     /// Packets.

@@ -17,6 +17,7 @@
 #include "services/net/arrival.h"
 #include "services/net/gro.h"
 #include "services/net/gso.h"
+#include "services/net/icrc.h"
 #include "services/net/skb.h"
 #include "services/net/tunnel.h"
 #include "services/net/udp.h"
@@ -63,10 +64,12 @@ static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
 static void xrdma_receive_super(struct xrdma_tunnel *t, struct sk_buff *skb,
 				const struct xrdma_rx_link *link)
 {
+	enum xrdma_rx_way way = xrdma_icrc_is_put_off(skb) ? XRDMA_RX_HEAD_PUT_OFF :
+							     XRDMA_RX_HEAD;
 	struct sk_buff *seg = xrdma_gso_take_apart(skb), *next;
 	bool merged = seg->dev;
 
-	xrdma_receive(t, skb, link, merged ? XRDMA_RX_MERGED : XRDMA_RX_HEAD);
+	xrdma_receive(t, skb, link, merged ? XRDMA_RX_MERGED : way);
 	skb_list_walk_safe(seg, seg, next) {
 		skb_mark_not_on_list(seg);
 		xrdma_receive(t, seg, link, merged ? XRDMA_RX_ALONE : XRDMA_RX_MEMBER);
@@ -383,19 +386,22 @@ static void xrdma_set_hooked(bool hooked)
 	mutex_unlock(&xrdma_tunnel_mutex);
 }
 
-/* The pernet structure is C data with a C callback. */
-int xrdma_udp_init(void)
+/* The pernet structure is C data with a C callback. @icrc computes an ICRC. */
+int xrdma_udp_init(xrdma_icrc_fn icrc)
 {
 	int ret = register_pernet_subsys(&xrdma_net_ops);
 
-	if (!ret)
-		xrdma_set_hooked(true);
-	return ret;
+	if (ret)
+		return ret;
+	xrdma_icrc_init(icrc);
+	xrdma_set_hooked(true);
+	return 0;
 }
 
 /* As above. No tunnel is opened any more, and those that are open are closed. */
 void xrdma_udp_exit(void)
 {
 	xrdma_set_hooked(false);
+	xrdma_icrc_exit();
 	unregister_pernet_subsys(&xrdma_net_ops);
 }

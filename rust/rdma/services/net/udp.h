@@ -24,7 +24,14 @@ typedef bool (*xrdma_steer_fn)(__u64 net_cookie, struct sk_buff *skb,
 			       const struct xrdma_peek *peek);
 struct xrdma_tunnel;
 
-int xrdma_udp_init(void);
+/*
+ * The ICRC of a packet, as a number that the packet has in little-endian order. @headers: IP
+ * header and UDP header. @covered: from the base transport header to the last pad byte.
+ */
+typedef __u32 (*xrdma_icrc_fn)(const __u8 *headers, __u32 headers_len,
+			       const __u8 *covered, __u32 len);
+
+int xrdma_udp_init(xrdma_icrc_fn icrc);
 void xrdma_udp_exit(void);
 struct xrdma_tunnel *xrdma_tunnel_open(struct net *net, xrdma_receive_fn receive,
 				       xrdma_steer_fn steer, int *error);

@@ -5,6 +5,7 @@
 use crate::params;
 use crate::prelude::*;
 use crate::rx::PKEY;
+use rdma::net::Icrc;
 use roce::congestion;
 use roce::wire::Cnp;
 
@@ -96,13 +97,15 @@ impl From<Fault> for BuildError {
 }
 
 /// Builds one packet of `sender`: `header` (BTH and the extended headers), `len` bytes of payload
-/// that `fill` writes, `pad` zero bytes and the ICRC. Softirq or process context.
+/// that `fill` writes, `pad` zero bytes and the ICRC, which may wait if the packet may share a
+/// super-packet (`joining`). Softirq or process context.
 pub(crate) fn build(
     route: &mut Route,
     sender: &Sender,
     header: &[u8],
     len: usize,
     pad: usize,
+    joining: Joining,
     fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
 ) -> Result<TxSkb, BuildError> {
     let covered = header.len().wrapping_add(len).wrapping_add(pad);
@@ -120,9 +123,10 @@ pub(crate) fn build(
             zeroes.fill(0);
         }
     }
-    let crc = icrc(skb.headers(), skb.payload().get(..covered).unwrap_or(&[]));
-    // Headers of ours always have an ICRC.
-    skb.set_icrc(crc.unwrap_or(0));
+    if joining == Joining::Alone || !skb.put_off_icrc() {
+        let covered = skb.payload().get(..covered).unwrap_or(&[]);
+        skb.set_icrc(RoceIcrc::icrc(skb.headers(), covered));
+    }
     Ok(skb)
 }
 
@@ -169,7 +173,10 @@ pub(crate) fn notice(
     let route = path.route(tunnel).ok()?;
     route
         .marked(CNP_TOS, CNP_PRIORITY, |route| {
-            build(route, sender, cnp.emit().as_slice(), 0, 0, |_| Ok(()))
+            let cnp = cnp.emit();
+            build(route, sender, cnp.as_slice(), 0, 0, Joining::Alone, |_| {
+                Ok(())
+            })
         })
         .ok()?
         .ok()
@@ -184,8 +191,12 @@ impl roce::icrc::Crc32 for KernelCrc {
     }
 }
 
-/// The ICRC of a packet: `headers` are the IP and UDP headers, `packet` is everything from the BTH
-/// to the padding. `None` when the headers are not plain IPv4 or IPv6 and UDP.
-fn icrc(headers: &[u8], packet: &[u8]) -> Option<u32> {
-    roce::icrc::compute::<KernelCrc>(headers, packet)
+/// Computes the ICRC of packets of ours.
+pub struct RoceIcrc;
+
+impl Icrc for RoceIcrc {
+    fn icrc(headers: &[u8], covered: &[u8]) -> u32 {
+        // Headers of ours always have one.
+        roce::icrc::compute::<KernelCrc>(headers, covered).unwrap_or(0)
+    }
 }

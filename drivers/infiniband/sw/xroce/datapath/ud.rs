@@ -166,7 +166,7 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
     let built = ah::with(head.ud.ah, qp.pd, |ah| {
         let flow = (datagram.src_qpn, datagram.dest_qpn);
         ah.with_route(qp.device.tunnel(), flow, |route| {
-            tx::build(route, &qp.sender, header, len, pad, |out| {
+            tx::build(route, &qp.sender, header, len, pad, Joining::Alone, |out| {
                 if !early.is_empty() {
                     out.copy_from_slice(early.get(..out.len()).ok_or(Fault)?);
                     return Ok(());

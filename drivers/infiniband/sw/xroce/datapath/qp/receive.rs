@@ -305,9 +305,10 @@ impl RecvSide {
             let Some(response) = self.responder.poll_response(now) else {
                 return false;
             };
-            match work::step(|| self.build(qp, &response)) {
+            let joining = tx::joining(!response.again);
+            match work::step(|| self.build(qp, &response, joining)) {
                 Ok(skb) => {
-                    self.io.replies.push(skb, tx::joining(!response.again));
+                    self.io.replies.push(skb, joining);
                     self.io.reply_count = self.io.reply_count.wrapping_add(1);
                 }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
@@ -333,17 +334,23 @@ impl RecvSide {
         }
     }
 
-    fn build(&mut self, qp: &WireQp, response: &Response) -> Result<TxSkb, BuildError> {
+    fn build(
+        &mut self,
+        qp: &WireQp,
+        response: &Response,
+        joining: Joining,
+    ) -> Result<TxSkb, BuildError> {
         let Ok(route) = self.path.route(qp.device.tunnel()) else {
             return Err(BuildError::NoMemory);
         };
         let header = response.header.as_slice();
         let pad = usize::from(response.pad);
         let Some(slice) = response.payload.filter(|slice| slice.len > 0) else {
-            return tx::build(route, &qp.sender, header, 0, pad, |_| Ok(()));
+            return tx::build(route, &qp.sender, header, 0, pad, joining, |_| Ok(()));
         };
         let pd = remote_pd(qp, slice.srqn)?;
-        tx::build(route, &qp.sender, header, slice.len as usize, pad, |out| {
+        let len = slice.len as usize;
+        tx::build(route, &qp.sender, header, len, pad, joining, |out| {
             mr::with_remote(
                 slice.rkey,
                 pd,

@@ -338,16 +338,16 @@ impl SendSide {
                 route = self.path.route(qp.device.tunnel()).ok();
             }
             let len = transmit.payload.as_ref().map_or(0, |p| p.len);
+            let joining = tx::joining(qp.kind.is_reliable() && !transmit.again);
             let built = match &mut route {
-                Some(route) => work::step(|| build(&self.io, qp, route, &transmit)),
+                Some(route) => work::step(|| build(&self.io, qp, route, &transmit, joining)),
                 // Without a route the packet is lost, and the retry timer decides.
                 None => Err(BuildError::NoMemory),
             };
             match built {
                 Ok(skb) => {
-                    let is_first = qp.kind.is_reliable() && !transmit.again;
                     let burst = route.as_ref().map_or(1, |route| route.burst());
-                    outgoing.push(skb, len, tx::joining(is_first), burst);
+                    outgoing.push(skb, len, joining, burst);
                 }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
                 Err(BuildError::Fault) => {
@@ -581,14 +581,18 @@ fn build(
     qp: &WireQp,
     route: &mut Route,
     transmit: &Transmit,
+    joining: Joining,
 ) -> Result<TxSkb, BuildError> {
     let header = transmit.header.as_slice();
     let pad = usize::from(transmit.pad);
     match &transmit.payload {
-        Some(p) => tx::build(route, &qp.sender, header, p.len as usize, pad, |out| {
-            io.gather(qp.pd, p.slot, p.offset, out)
-        }),
-        None => tx::build(route, &qp.sender, header, 0, pad, |_| Ok(())),
+        Some(p) => {
+            let len = p.len as usize;
+            tx::build(route, &qp.sender, header, len, pad, joining, |out| {
+                io.gather(qp.pd, p.slot, p.offset, out)
+            })
+        }
+        None => tx::build(route, &qp.sender, header, 0, pad, joining, |_| Ok(())),
     }
 }
 

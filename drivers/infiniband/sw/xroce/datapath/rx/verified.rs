@@ -41,7 +41,7 @@ impl Verified {
     /// The packet, and what is wrong with it.
     #[inline]
     pub(super) fn check(skb: RxSkb) -> Result<Self, (RxSkb, Refused)> {
-        let checked = match skb.is_member() {
+        let checked = match skb.is_unmoved() {
             false => Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY),
             true => Checked::check_unmoved(skb.payload(), PKEY),
         };

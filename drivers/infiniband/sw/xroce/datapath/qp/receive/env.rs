@@ -193,9 +193,10 @@ impl ResponderEnv for RecvEnv<'_> {
         let Ok(route) = self.path.route(self.qp.device.tunnel()) else {
             return;
         };
-        match tx::build(route, &self.qp.sender, header.as_slice(), 0, 0, |_| Ok(())) {
+        let (sender, header, alone) = (&self.qp.sender, header.as_slice(), Joining::Alone);
+        match tx::build(route, sender, header, 0, 0, alone, |_| Ok(())) {
             Ok(skb) => {
-                self.io.replies.push(skb, Joining::Alone);
+                self.io.replies.push(skb, alone);
                 self.io.reply_count = self.io.reply_count.wrapping_add(1);
             }
             Err(_) => self.qp.device.count(Counter::SendError, 1),
