@@ -61,8 +61,10 @@ pub struct Window {
     /// Slow start ends here.
     threshold: u32,
     /// For how many more measurements of round trips it may be resumed up to the maximum: a late
-    /// answer has ended it, and there has been no loss.
+    /// answer has ended it, and there has been no loss since.
     resume_rounds: u8,
+    /// The same before the last loss.
+    resume_before: u8,
     /// Acknowledged packets not yet turned into growth.
     credit: u32,
     /// The window, or its pace, held the sender back since it last grew.
@@ -106,6 +108,7 @@ impl Window {
             base: max,
             threshold: max,
             resume_rounds: 0,
+            resume_before: 0,
             credit: 0,
             limited: false,
             recover: None,
@@ -126,8 +129,8 @@ impl Window {
     /// on their way, so more of them may be in flight: in proportion, up to [`LONG_WIRE`] times.
     /// There, slow start ends when a queue forms: when a round trip takes longer by what HyStart++
     /// allows (RFC 9406, 4.2). A host that had no time for an answer makes one round trip long, and
-    /// a queue makes all of them long. So the first slow start goes on if one of the next five does
-    /// not take long, as there after "Conservative Slow Start".
+    /// a queue makes all of them long. So slow start up to the maximum goes on if one of the next
+    /// five does not take long, as there after "Conservative Slow Start".
     #[inline]
     pub fn on_round_trip(&mut self, ns: u64, min: u64) {
         let times = (min / SHORT_ROUND_TRIP_NS).clamp(1, LONG_WIRE);
@@ -233,6 +236,7 @@ impl Window {
         self.recover = (una != sent).then_some(sent);
         self.before = (self.packets, self.threshold, una);
         self.doubts = 1;
+        self.resume_before = self.resume_rounds;
         self.resume_rounds = 0;
         self.fast_rounds = 0;
         self.threshold = (self.packets >> 1)
@@ -254,6 +258,7 @@ impl Window {
         if self.doubts == 1 {
             self.threshold = self.threshold.max(threshold).min(self.max);
             self.packets = self.packets.max(packets).min(self.max);
+            self.resume_rounds = self.resume_rounds.max(self.resume_before);
             self.recover = None;
         }
         self.doubts = self.doubts.saturating_sub(1);
@@ -307,6 +312,7 @@ impl Window {
     pub fn on_timeout(&mut self, una: Psn, sent: Psn, fits: u32) {
         self.on_loss(una, sent, fits);
         self.doubts = 0;
+        self.resume_rounds = 0;
         self.recover = (una != sent).then_some(sent);
         self.packets = MIN_PACKETS.min(self.max);
     }
@@ -407,11 +413,24 @@ mod tests {
             w.on_ack(128, Psn::new(192));
             assert_eq!(w.packets(), if late_ones < 5 { 256 } else { 129 });
         }
+        // Nor does a loss that was none end it.
+        let mut w = late();
+        w.on_loss(Psn::new(100), Psn::new(192), 0);
+        w.on_no_loss(Psn::new(100));
+        w.on_round_trip(10 * ms, 10 * ms);
+        assert!(w.is_slow_start());
         // Where it ends for another reason, it does not go on.
         let mut w = late();
         w.on_loss(Psn::new(100), Psn::new(192), 0);
         w.on_round_trip(10 * ms, 10 * ms);
         assert!(!w.is_slow_start());
+        let mut w = late();
+        w.on_timeout(Psn::new(100), Psn::new(192), 128);
+        w.on_round_trip(10 * ms, 10 * ms);
+        w.on_ack(1000, Psn::new(192));
+        w.on_limited();
+        w.on_ack(1000, Psn::new(1192));
+        assert_eq!(w.packets(), 128);
         let mut w = late();
         w.on_mark(Psn::new(100), Psn::new(192));
         w.on_round_trip(10 * ms, 10 * ms);
