@@ -14,6 +14,9 @@ use super::{
 };
 use crate::bindings;
 
+/// Bytes of an ICRC.
+const ICRC_LEN: u32 = 4;
+
 /// A packet whose IP and UDP headers are final and whose UDP payload is to be filled in.
 ///
 /// # Invariants
@@ -98,11 +101,12 @@ impl TxSkb {
     }
 
     /// Puts the ICRC off, if it may wait: whoever cuts the super-packet that the packet becomes
-    /// a part of computes it, or [`TxBatch::flush`] does, if it goes alone. Says whether it may.
-    /// To be called when everything else is written.
+    /// a part of computes it, or [`TxBatch::flush`] does, if it goes alone. Says whether it may,
+    /// which it may not if there is no room for one. To be called when everything else is written.
     #[inline]
     pub fn put_off_icrc(&mut self) -> bool {
-        self.lacks_icrc = self.icrc_may_wait;
+        // C writes it into the last bytes.
+        self.lacks_icrc = self.icrc_may_wait && self.len >= ICRC_LEN;
         if self.lacks_icrc {
             // A capture may see these bytes.
             self.set_icrc(0);
