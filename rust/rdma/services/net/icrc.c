@@ -38,7 +38,10 @@
 /* Set before anything is sent. */
 static xrdma_icrc_fn xrdma_icrc_compute;
 
-/* The protocol is ours in both families. Set before anything is sent. */
+/*
+ * The protocol is ours in both families. Set before anything is sent; whatever safe Rust
+ * has leaked may still be sending when it is taken back.
+ */
 static bool xrdma_icrc_hooked;
 
 /* Writes the ICRC of @len bytes of UDP payload, which @headers bytes of headers precede. */
@@ -71,7 +74,7 @@ bool xrdma_icrc_may_wait(const struct net_device *dev)
 {
 	netdev_features_t features = dev->features & dev->hw_enc_features;
 
-	return xrdma_icrc_hooked && (features & NETIF_F_FRAGLIST) &&
+	return READ_ONCE(xrdma_icrc_hooked) && (features & NETIF_F_FRAGLIST) &&
 	       net_gso_ok(features, XRDMA_GSO_TYPE);
 }
 
@@ -98,7 +101,10 @@ bool xrdma_icrc_is_put_off(const struct sk_buff *skb)
 	       skb->inner_ipproto == XRDMA_ICRC_PROTO;
 }
 
-/* Whether the packets have the same addresses and ports; their data are the UDP payload. */
+/*
+ * Whether the packets have the same addresses and ports; their data are the UDP payload.
+ * Not xrdma_gso_same_flow(): skb->protocol may be that of a VLAN tag here.
+ */
 static bool xrdma_icrc_same_flow(const struct sk_buff *a, const struct sk_buff *b,
 				 unsigned int headers)
 {
@@ -286,7 +292,7 @@ void xrdma_icrc_init(xrdma_icrc_fn compute)
 		inet_del_offload(&xrdma_icrc_offload4, XRDMA_ICRC_PROTO);
 		return;
 	}
-	xrdma_icrc_hooked = true;
+	WRITE_ONCE(xrdma_icrc_hooked, true);
 }
 
 /*
@@ -298,7 +304,7 @@ void xrdma_icrc_exit(void)
 {
 	if (!xrdma_icrc_hooked)
 		return;
-	xrdma_icrc_hooked = false;
+	WRITE_ONCE(xrdma_icrc_hooked, false);
 	inet6_del_offload(&xrdma_icrc_offload6, XRDMA_ICRC_PROTO);
 	inet_del_offload(&xrdma_icrc_offload4, XRDMA_ICRC_PROTO);
 }
