@@ -3,7 +3,10 @@
 //! Responses that came before an earlier one: a network that disorders packets, or one that lost
 //! the earlier one.
 
-use core::ops::DerefMut;
+use core::{
+    num::NonZeroU64,
+    ops::DerefMut, //
+};
 
 use super::{
     Requester,
@@ -17,7 +20,7 @@ use crate::status::WcStatus;
 
 /// Only so many numbers behind the missing one are kept. A power of two, at least 64: a number has
 /// the same bit when numbers begin anew.
-const KEPT: u32 = 512;
+pub(super) const KEPT: u32 = 512;
 
 const _: () = assert!(KEPT.is_power_of_two() && KEPT >= 64);
 
@@ -41,8 +44,8 @@ pub(super) struct Early {
     count: u32,
     /// Everything before this was executed.
     executed: Option<Psn>,
-    /// When what is missing counts as lost.
-    deadline: Option<u64>,
+    /// When what is missing counts as lost; never at time 0.
+    deadline: Option<NonZeroU64>,
     /// What is missing before this will be late from that time on.
     suspect: Option<(Psn, u64)>,
     /// What is missing before this has been late for long enough: it is lost.
@@ -140,6 +143,12 @@ impl Early {
         }
     }
 
+    /// How many packets are in their place.
+    #[inline]
+    pub(super) const fn placed(&self) -> u32 {
+        self.count
+    }
+
     /// No response is missing before one that came.
     #[inline]
     pub(super) const fn is_none(&self) -> bool {
@@ -148,8 +157,8 @@ impl Early {
 
     /// When what is missing counts as lost, if anything is.
     #[inline]
-    pub(super) const fn deadline(&self) -> Option<u64> {
-        self.deadline
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.deadline.map(NonZeroU64::get)
     }
 
     /// Everything before `end` is sent again.
@@ -229,7 +238,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.suspect(now);
         }
         match self.early.suspect {
-            Some((_, at)) if at != now => self.early.deadline = Some(at),
+            Some((_, at)) if at != now => self.early.deadline = NonZeroU64::new(at),
             _ => self.on_implied_nak(now, env),
         }
     }
@@ -244,12 +253,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// nothing is repeated that only takes long; but the distance doubles, as that of probes.
     fn await_asked(&mut self, now: u64) {
         let wait = self.rtt.probe_timeout(self.early.times);
-        self.early.deadline = wait.map(|wait| now.saturating_add(wait));
+        let at = wait.map(|wait| now.saturating_add(wait));
+        self.early.deadline = at.and_then(NonZeroU64::new);
     }
 
     /// The deadline of what is missing may have come.
     pub(super) fn expire_missing<E: RequesterEnv>(&mut self, now: u64, env: &mut E) {
-        if self.early.deadline.is_none_or(|t| now < t) {
+        if self.early.deadline().is_none_or(|t| now < t) {
             return;
         }
         self.early.deadline = None;

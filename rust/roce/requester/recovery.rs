@@ -6,6 +6,7 @@
 use core::ops::DerefMut;
 
 use super::{
+    early,
     Requester,
     Wqe, //
 };
@@ -92,15 +93,15 @@ impl Recovery {
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Packets that the window counts as in flight. Of those that were when one was found to be
-    /// missing, all have arrived by the time its copy has.
+    /// missing, all have arrived by the time its copy has. Responses that are in their place do not
+    /// count, unless everything is being sent again.
     #[inline]
     pub(super) fn flight_packets(&self) -> u32 {
+        let unanswered = self.next.since(self.una);
         match self.recovery.flight {
-            Some(flight) => self
-                .next
-                .since(self.una)
-                .saturating_sub(flight.base.since(self.una)),
-            None => self.next.since(self.una),
+            Some(flight) => unanswered.saturating_sub(flight.base.since(self.una)),
+            None if self.next == self.max => unanswered.saturating_sub(self.early.placed()),
+            None => unanswered,
         }
     }
 
@@ -113,6 +114,18 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             None => return u32::MAX,
         };
         ahead.saturating_sub(self.next.since(self.una))
+    }
+
+    /// Packets of READ responses that may be asked for: the requester drops what comes too far
+    /// behind a missing one. What the window admits is allowed in any case.
+    #[inline]
+    pub(super) fn read_room(&self) -> u32 {
+        if self.early.placed() == 0 {
+            return self.ahead_room();
+        }
+        let ahead = early::KEPT.max(self.window_packets());
+        let room = ahead.saturating_sub(self.next.since(self.una));
+        room.min(self.ahead_room())
     }
 
     /// The responder says that the oldest packet is missing. False if everything has to be sent

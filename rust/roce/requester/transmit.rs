@@ -6,6 +6,7 @@ use core::ops::DerefMut;
 
 use super::timeout::ProbePacket;
 use super::{
+    early,
     Requester,
     RequesterEnv,
     SendOp,
@@ -482,7 +483,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let wqe = *self.queue.get(slot as usize)?;
         let window = self.window_packets();
         let share = if self.config.max_rd_atomic > 1 {
-            window >> 1
+            (window >> 1).min(early::KEPT >> 1)
         } else {
             window
         };
@@ -500,6 +501,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let in_flight = self.flight_packets();
         if in_flight != 0 && in_flight.saturating_add(count) > window {
             self.on_limited();
+            self.ask();
+            return None;
+        }
+        if self.next != self.una && count > self.read_room() {
             self.ask();
             return None;
         }

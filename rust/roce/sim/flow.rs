@@ -202,8 +202,8 @@ pub struct Connection {
     posted: usize,
 }
 
-/// READs that may be outstanding: what perftest asks for.
-const READS: u8 = 16;
+/// READs that may be outstanding: as many as the device admits.
+const READS: u8 = 64;
 
 impl Connection {
     pub fn new(load: Load, first_psn: u32) -> Self {

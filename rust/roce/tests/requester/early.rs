@@ -9,8 +9,14 @@ const ROUND_TRIP: u64 = 100 * US;
 
 /// A connection that has measured a round trip. The next number is 1.
 fn measured() -> Host {
+    measured_with(4)
+}
+
+/// The same, with so many READs outstanding at most.
+fn measured_with(max_rd_atomic: u8) -> Host {
     let mut c = config();
     c.timeout = 14;
+    c.max_rd_atomic = max_rd_atomic;
     let mut h = Host::with(&c);
     h.post(SendOp::Send, 8);
     assert_eq!(h.numbers(), [0]);
@@ -309,4 +315,51 @@ fn what_is_lost_is_not_asked_for_beside_the_timeout() {
     h.answer(data(3, 256));
     h.ack(4);
     assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn reads_go_on_while_a_response_is_missing() {
+    let mut h = measured_with(64);
+    for _ in 0..20 {
+        h.post(SendOp::Read, 256 * 32);
+    }
+    // A window of 64 packets.
+    assert_eq!(h.numbers(), [1, 33]);
+    // As much is asked for as has come, as long as there is room for what comes early.
+    let mut next = 65;
+    for came in 1..512 {
+        h.answer(data(1 + came, 256));
+        for number in h.numbers() {
+            assert_eq!(number, next);
+            next += 32;
+        }
+        assert_eq!(next, 1 + (came / 32 * 32 + 64).min(512), "{came}");
+    }
+    assert_eq!(counts(&h), (0, 511, 0));
+    h.answer(data(1, 256));
+    assert_eq!(h.statuses(), [Success; 17]);
+    assert_eq!(h.numbers(), [513, 545]);
+}
+
+#[test]
+fn what_is_asked_for_again_with_everything_is_in_flight_again() {
+    let mut h = measured_with(64);
+    for _ in 0..4 {
+        h.post(SendOp::Read, 256 * 32);
+    }
+    assert_eq!(h.numbers(), [1, 33]);
+    for at in 2..=33 {
+        h.answer(data(at, 256));
+    }
+    assert_eq!(h.numbers(), [65]);
+    // A timeout leaves a window of four packets.
+    for _ in 0..100 {
+        h.time(h.requester.next_deadline().unwrap());
+        let sent = h.numbers();
+        if h.requester.stats().timeouts != 0 {
+            assert_eq!(sent, [1]);
+            return;
+        }
+    }
+    panic!("no timeout");
 }
