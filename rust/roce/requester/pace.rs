@@ -27,6 +27,9 @@ pub(super) struct Pace {
     at: u64,
     /// A burst was sent: nothing more before that time.
     until: Option<NonZeroU64>,
+    /// When a pause was noticed to be over. What is sent then makes up for what could have been
+    /// sent since the end of it.
+    ended: u64,
 }
 
 impl Pace {
@@ -35,19 +38,14 @@ impl Pace {
     pub(super) fn deadline(&self) -> Option<u64> {
         self.until.map(NonZeroU64::get)
     }
-
-    /// Time has passed.
-    #[inline]
-    pub(super) fn expire(&mut self, now: u64) {
-        self.until = self.until.filter(|t| now < t.get());
-    }
 }
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
-    /// Whether pacing is of use. In slow start it is not: acknowledgements tell the pace.
+    /// Whether pacing is of use. In slow start it is not: acknowledgements tell the pace. But in a
+    /// recovery, one of them admits a whole window.
     #[inline]
     fn has_pace(&self) -> bool {
-        self.rtt.min() >= PACED_NS && !self.window.is_slow_start()
+        self.rtt.min() >= PACED_NS && !(self.window.is_slow_start() && self.recovery.is_over())
     }
 
     /// Time from one packet to the next: of a window in five sixths of a round trip, so that the
@@ -75,6 +73,26 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
+    /// Time of a burst at the pace.
+    fn burst_time(&self) -> u64 {
+        self.pace_interval().saturating_mul(self.burst().into())
+    }
+
+    /// Time has passed. A timer may be late, as on a busy host. What is sent next makes up for
+    /// that, but for no more than a burst.
+    #[inline]
+    pub(super) fn expire_pace(&mut self, now: u64) {
+        if self.pace.until.is_none_or(|t| now < t.get()) {
+            return;
+        }
+        let earliest = now.saturating_sub(self.burst_time());
+        self.pace = Pace {
+            at: self.pace.at.max(earliest),
+            until: None,
+            ended: now,
+        };
+    }
+
     /// Whether the next packet has to wait; [`Requester::next_deadline`] then says how long.
     #[inline]
     pub(super) fn is_paced(&mut self, now: u64) -> bool {
@@ -82,7 +100,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.pace = Pace::default();
             return false;
         }
-        self.pace.expire(now);
+        self.expire_pace(now);
         if self.pace.until.is_some() {
             // The pace is that of the window. With late timers, the window itself is never full.
             // Who sends little more than a burst now and then is not held back by either.
@@ -91,8 +109,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             return true;
         }
-        let ahead = self.pace_interval().saturating_mul(self.burst().into());
-        if self.pace.at > now.saturating_add(ahead) {
+        if self.pace.at > now.saturating_add(self.burst_time()) {
             self.pace.until = NonZeroU64::new(self.pace.at);
         }
         self.pace.until.is_some()
@@ -102,7 +119,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     #[inline]
     pub(super) fn on_paced(&mut self, now: u64) {
         if self.has_pace() {
-            let from = self.pace.at.max(now);
+            let from = match self.pace.ended == now {
+                true => self.pace.at,
+                false => self.pace.at.max(now),
+            };
             self.pace.at = from.saturating_add(self.pace_interval());
         }
     }

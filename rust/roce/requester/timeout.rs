@@ -172,7 +172,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.is_wait_over(now);
             return;
         }
-        self.pace.expire(now);
+        self.expire_pace(now);
         self.expire_missing(now, env);
         if self.state != State::Ready {
             return;

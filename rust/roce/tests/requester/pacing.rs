@@ -132,3 +132,45 @@ fn a_window_does_not_grow_while_it_is_never_used() {
     let after = burst(&mut peer);
     assert!(after <= before + 2, "{before} {after}");
 }
+
+/// How long a message takes whose timers are so late; nanoseconds.
+fn time_of_late(late: u64) -> u64 {
+    let mut peer = steady();
+    peer.late = late;
+    let before = peer.host.now;
+    peer.host.post(SendOp::Write, 256 * 1000);
+    peer.finish();
+    peer.host.now - before
+}
+
+#[test]
+fn what_a_late_timer_held_back_is_sent_with_the_next_burst() {
+    let exact = time_of_late(0);
+    // A burst is an eighth of the window, and due after a tenth of a round trip.
+    let late = time_of_late(ROUND_TRIP / 12);
+    println!("{late} {exact}");
+    assert!(late < exact + exact / 16, "{late} {exact}");
+}
+
+#[test]
+fn no_more_than_a_burst_is_made_up_for() {
+    let mut peer = steady();
+    let h = &mut peer.host;
+    h.now += 20 * ROUND_TRIP;
+    h.post(SendOp::Write, 256 * 1000);
+    let burst = h.numbers().len();
+    let due = h.requester.next_deadline().unwrap();
+    h.time(due + 2 * ROUND_TRIP / 3);
+    let made_up = h.numbers().len();
+    assert!(
+        (2 * burst - 1..=2 * burst + 1).contains(&made_up),
+        "{burst} {made_up}"
+    );
+    // Who had nothing to send makes up for nothing.
+    peer.finish();
+    let h = &mut peer.host;
+    h.now += 20 * ROUND_TRIP;
+    h.post(SendOp::Write, 256 * 1000);
+    let after = h.numbers().len();
+    assert!(after <= burst + 2, "{burst} {after}");
+}
