@@ -5,7 +5,8 @@
 //! The window doubles with every window of acknowledged packets until the first loss (slow start).
 //! Then it grows by one packet per round trip. When packets are lost it shrinks, at most once per
 //! round trip: to what the wire and the hosts hold without a queue ([`crate::bandwidth`]), but by a
-//! half at most, and by a half if that is unknown. It grows only while it is the limit that holds
+//! half at most, and by a half if that is unknown. If many of the packets that were in flight turn
+//! out to be lost, it shrinks again. It grows only while it is the limit that holds
 //! the sender back. A READ counts with the packets of its response.
 //!
 //! When the network marks packets instead of dropping them (ECN), the window shrinks depending on
@@ -247,6 +248,17 @@ impl Window {
         self.credit = 0;
     }
 
+    /// Many of the packets that were in flight at the last loss were lost. A full queue may be the
+    /// cause, which has room for less than was thought.
+    pub fn on_more_losses(&mut self) {
+        self.doubts = 0;
+        self.fast_rounds = 0;
+        self.credit = 0;
+        self.packets = (self.packets >> 1).max(MIN_PACKETS).min(self.max);
+        let less = self.threshold.saturating_sub(self.threshold >> 2);
+        self.threshold = less.max(self.packets);
+    }
+
     /// The packet `psn`, which was counted as lost, was only late. If all of those were that belong
     /// to the last loss, the window is what it was before (as `tcp_undo_cwnd_reduction` of Linux
     /// has it).
@@ -397,6 +409,26 @@ mod tests {
         w.on_round_trip(20 * ms, 10 * ms);
         assert!(!w.is_slow_start());
         w
+    }
+
+    #[test]
+    fn many_losses_shrink_it_once_more() {
+        let mut w = grown(1000);
+        let full = w.packets();
+        w.on_loss(Psn::new(0), Psn::new(full), full);
+        assert_eq!(w.packets(), full);
+        w.on_more_losses();
+        assert_eq!((w.packets(), w.threshold), (full / 2, full / 4 * 3));
+        // No single packet that was only late takes that back.
+        w.on_no_loss(Psn::new(0));
+        assert_eq!(w.packets(), full / 2);
+        w.on_limited();
+        w.on_ack(full, Psn::new(full));
+        assert_eq!(w.packets(), full / 4 * 3);
+        for _ in 0..40 {
+            w.on_more_losses();
+        }
+        assert_eq!((w.packets(), w.threshold), (MIN_PACKETS, MIN_PACKETS));
     }
 
     #[test]

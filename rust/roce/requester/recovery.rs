@@ -27,6 +27,13 @@ const AHEAD_OF_FEWER: u32 = 384;
 /// comes early.
 const SINGLE_HOLES: u8 = 3;
 
+/// After so many holes, or two, four or eight times as many, the window shrinks once more, if
+/// [`OFTEN`] says so: its size may be the cause.
+const MANY_HOLES: u8 = 3;
+
+/// One packet of so many is missing.
+const OFTEN: u8 = 10;
+
 /// What is known of the responder.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 enum Peer {
@@ -56,6 +63,40 @@ struct Flight {
     is_first: bool,
     /// Holes so far, in a row, before which nothing else was missing.
     singles: u8,
+    /// Packets so far that were missing; those in a row at the beginning are one.
+    holes: u8,
+    /// The distance from the first to the last of them, packets. If one is a READ, it counts from
+    /// the end of that.
+    apart: u8,
+}
+
+impl Flight {
+    /// The packet `una`, which is not before `resent`, is missing as well.
+    fn with_hole(self, una: Psn) -> Self {
+        let behind = una.since(self.resent);
+        let distance = behind.saturating_add(1).min(u8::MAX.into());
+        Self {
+            is_first: false,
+            singles: match behind {
+                0 => self.singles.saturating_add(1),
+                _ => 0,
+            },
+            // The first ones in a row have been lost together, as a rule.
+            holes: match behind {
+                0 if self.holes == 1 => 1,
+                _ => self.holes.saturating_add(1),
+            },
+            // At most `u8::MAX`.
+            apart: self.apart.saturating_add(distance as u8),
+            ..self
+        }
+    }
+
+    /// Whether the last hole is the one after which so many are too many.
+    fn is_often(&self) -> bool {
+        let counts = [1, 2, 4, 8].map(|times| MANY_HOLES.saturating_mul(times));
+        counts.contains(&self.holes) && self.apart < self.holes.saturating_mul(OFTEN)
+    }
 }
 
 /// Recovery without selective acknowledgements, as NewReno's (RFC 6582): the packet that is missing
@@ -85,6 +126,7 @@ impl Recovery {
         self.flight.is_some() && self.peer != Peer::Keeps
     }
 
+    /// Nothing is known to be missing.
     #[inline]
     pub(super) fn is_over(&self) -> bool {
         self.flight.is_none()
@@ -169,6 +211,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             // If a probe has sent a copy before, it tells nothing when an answer comes.
             is_first: !self.probe.is_sent(),
             singles: 0,
+            holes: 1,
+            apart: 0,
         };
         if self.probe.is_on_its_way(now, self.rtt.min()) {
             self.losses.on_loss();
@@ -249,27 +293,20 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             // More of it is on its way.
             return;
         }
-        let flight = Flight {
-            is_first: false,
-            ..flight
-        };
-        if self.una.is_after(flight.resent) {
-            self.resend_oldest(
-                Flight {
-                    singles: 0,
-                    ..flight
-                },
-                now,
-            );
+        let flight = flight.with_hole(self.una);
+        if flight.is_often() {
+            self.window.on_more_losses();
+        }
+        if flight.singles == 0 {
+            self.resend_oldest(flight, now);
             return;
         }
         let has_response = self
             .oldest_assigned()
             .is_some_and(|wqe| wqe.wr.op.has_response());
-        let singles = flight.singles.saturating_add(1);
         match self.recovery.peer {
-            Peer::Keeps if singles < SINGLE_HOLES => {
-                self.resend_oldest(Flight { singles, ..flight }, now);
+            Peer::Keeps if flight.singles < SINGLE_HOLES => {
+                self.resend_oldest(flight, now);
                 return;
             }
             // If it was kept, its response comes after the ACK.

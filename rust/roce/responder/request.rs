@@ -4,7 +4,10 @@
 
 use core::ops::DerefMut;
 
-use super::nak::Refused;
+use super::nak::{
+    Gap,
+    Refused, //
+};
 use super::{
     Message,
     QpEvent,
@@ -73,7 +76,10 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 Ok(()) => {
                     self.on_filled(gap, psn, now);
                     let family = packet.opcode.family();
-                    if packet.bth.ack_req && matches!(family, Family::Send | Family::Write) {
+                    // The requester sends again what an ACK names, so that is to be what is missing
+                    // next, although nobody has asked.
+                    let is_due = packet.bth.ack_req || self.gap != Gap::None;
+                    if is_due && matches!(family, Family::Send | Family::Write) {
                         self.owe_ack(self.epsn);
                     }
                     self.answer_atomic_now(env);

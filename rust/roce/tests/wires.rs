@@ -73,8 +73,29 @@ fn rows() -> Vec<Row> {
         row("jitter 1 ms", WireConfig { jitter: MS, ..WIRE }, 95.0, 95.0),
         row("queue of 64", WireConfig { queue: 64, ..WIRE }, 85.0, 80.0),
         row("loss 0.1 %", lossy(Loss::Random(100)), 110.0, 140.0),
-        // A window of what the wire holds, and no more, has 230 and 210.
-        row("loss 1 %", lossy(Loss::Random(1000)), 250.0, 350.0),
+        // A window of what the wire holds, and no more, has 190 and 270.
+        row("loss 1 %", lossy(Loss::Random(1000)), 280.0, 350.0),
+        row(
+            "20 ms, 0.1 %",
+            WireConfig {
+                loss: Loss::Random(100),
+                ..WireConfig::new(20 * MS)
+            },
+            280.0,
+            170.0,
+        ),
+        row(
+            "1 %, 30 behind",
+            WireConfig {
+                loss: Loss::Random(1000),
+                ..disordered(Disorder::Behind {
+                    per_100_000: 2000,
+                    packets: 30,
+                })
+            },
+            260.0,
+            270.0,
+        ),
         row("loss 10 %", lossy(Loss::Random(10_000)), 70.0, 60.0),
         row("bursts", lossy(bursts), 90.0, 115.0),
         row("16 in a row", lossy(runs), 105.0, 120.0),
@@ -101,7 +122,7 @@ fn rows() -> Vec<Row> {
                 corrupt: 1000,
                 ..WIRE
             },
-            160.0,
+            280.0,
             350.0,
         ),
     ]
@@ -216,13 +237,13 @@ fn what_is_late_by_milliseconds_costs_little() {
 }
 
 /// The responder keeps as much as this load has in flight at most, 64 messages of 16 packets, so
-/// that a lost packet costs no other.
+/// that a lost packet costs no other. Its ACKs name what is missing, and nothing else.
 #[test]
 fn what_was_not_lost_is_not_sent_again() {
-    for ms in [1, 5, 20] {
+    for (ms, loss) in [(1, 100), (5, 100), (20, 100), (1, 1000)] {
         for op in [SendOp::Write, SendOp::Send] {
             let wire = WireConfig {
-                loss: Loss::Random(100),
+                loss: Loss::Random(loss),
                 ..WireConfig::new(ms * MS)
             };
             let run = run(
@@ -236,7 +257,7 @@ fn what_was_not_lost_is_not_sent_again() {
             println!("{ms} ms {op:?}: {lost} lost, {again} sent again");
             assert!(lost != 0 && dropped == 0, "{ms} ms {op:?}");
             assert!(
-                again <= lost + lost / 2,
+                again <= lost + lost / 5,
                 "{ms} ms {op:?}: {again} for {lost}"
             );
         }
@@ -469,8 +490,8 @@ fn a_short_queue_is_not_flooded() {
         (&paced[..], 16, 1, 80.0, 0.01),
         (&paced, 32, 1, 100.0, 0.01),
         (&paced, 64, 1, 110.0, 0.01),
-        (&paced, 16, 4, 75.0, 0.06),
-        (&paced, 32, 4, 100.0, 0.03),
+        (&paced, 16, 4, 75.0, 0.07),
+        (&paced, 32, 4, 100.0, 0.02),
         (&paced, 64, 4, 110.0, 0.01),
         (&read, 64, 1, 100.0, 0.01),
         (&read, 32, 4, 110.0, 0.02),

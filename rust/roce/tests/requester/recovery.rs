@@ -345,3 +345,37 @@ fn responses_say_nothing_of_what_is_behind_them() {
     h.ack(7);
     assert_eq!(h.statuses(), [Success; 5]);
 }
+
+/// How many packets of a long message go out together after one of a hundred packets, of which
+/// those with the numbers `holes` are lost.
+fn window_after(holes: &[u32]) -> usize {
+    let (mut h, next) = with_large_window();
+    h.post(SendOp::Write, 256 * 100);
+    h.numbers();
+    h.nak(next + holes[0], 0x60);
+    for hole in &holes[1..] {
+        assert_eq!(h.numbers().len(), 1);
+        h.now += ROUND_TRIP;
+        h.ack(next + hole - 1);
+    }
+    h.numbers();
+    h.now += ROUND_TRIP;
+    h.ack(next + 99);
+    h.post(SendOp::Write, 256 * 4000);
+    h.numbers().len()
+}
+
+#[test]
+fn many_losses_close_together_shrink_the_window_once_more() {
+    let few = window_after(&[0, 4]);
+    assert_eq!(window_after(&[0]), few);
+    // What was lost together is one loss.
+    assert_eq!(window_after(&[0, 1, 2]), few);
+    // Three of thirty are not often.
+    assert_eq!(window_after(&[0, 4, 30]), few);
+    let many = window_after(&[0, 4, 8]);
+    assert!((few / 2..few).contains(&many), "{many} {few}");
+    assert_eq!(window_after(&[0, 4, 8, 12, 16]), many);
+    let more = window_after(&[0, 4, 8, 12, 16, 20]);
+    assert!(more < many, "{more} {many}");
+}

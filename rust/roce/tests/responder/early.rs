@@ -368,6 +368,27 @@ fn a_second_gap_gets_the_time_of_a_round_trip() {
 }
 
 #[test]
+fn what_comes_before_another_gap_is_acknowledged_unasked() {
+    let mut k = Keeper::new();
+    let silent = |k: &mut Keeper, at: u32| {
+        let mut raw = Raw::new(0x04, PSN + at);
+        raw.payload = vec![at as u8];
+        k.send(&raw);
+    };
+    for at in [1, 2, 4, 5] {
+        silent(&mut k, at);
+    }
+    assert_eq!(k.said(), [(NAK, 0)]);
+    // The requester shall not take another one for what is missing.
+    silent(&mut k, 0);
+    assert_eq!(k.said(), [(ACK, 2)]);
+    // Nothing else is missing, and nobody has asked.
+    silent(&mut k, 3);
+    assert_eq!(k.said(), []);
+    assert_eq!(k.received(), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn a_copy_of_what_is_kept_does_not_report_again() {
     let mut k = Keeper::new();
     k.data(2);
