@@ -533,11 +533,14 @@ fn number(name: &str) -> Option<u64> {
 /// Any wire that a connection must survive.
 fn any_wire(rng: &mut Rng) -> WireConfig {
     let few = |rng: &mut Rng, most| rng.pick(&[0, 0, 1]) * rng.below(most);
+    let rate = rng.pick(&[10_000_000, 125_000_000, 1_250_000_000]);
+    // What waits for longer than all retries of a packet take, half a second, ends a connection.
+    let longest = rate / 4 / 4200;
     WireConfig {
-        rate: rng.pick(&[10_000_000, 125_000_000, 1_250_000_000]),
+        rate,
         delay: rng.range(1000, 20 * MS),
         jitter: few(rng, 5 * MS),
-        queue: rng.range(16, 2000) as usize,
+        queue: rng.range(16, 2000).min(longest) as usize,
         loss: match rng.below(3) {
             0 => Loss::None,
             1 => Loss::Random(rng.below(5000)),
