@@ -6,8 +6,8 @@
 //! Then it grows by one packet per round trip. When packets are lost it shrinks, at most once per
 //! round trip: to what the wire and the hosts hold without a queue ([`crate::bandwidth`]), but by a
 //! half at most, and by a half if that is unknown. If many of the packets that were in flight turn
-//! out to be lost, it shrinks again. It grows only while it is the limit that holds
-//! the sender back. A READ counts with the packets of its response.
+//! out to be lost, it shrinks again. It grows only while it is the limit that holds the sender
+//! back. A READ counts with the packets of its response.
 //!
 //! When the network marks packets instead of dropping them (ECN), the window shrinks depending on
 //! how frequent the marks have been, by a half at most. It then recovers half of the difference per
@@ -429,6 +429,20 @@ mod tests {
             w.on_more_losses();
         }
         assert_eq!((w.packets(), w.threshold), (MIN_PACKETS, MIN_PACKETS));
+    }
+
+    #[test]
+    fn marks_do_not_take_back_that_many_were_lost() {
+        let mut w = grown(1000);
+        w.on_loss(Psn::new(0), Psn::new(10), w.packets());
+        w.on_mark(Psn::new(1), Psn::new(20));
+        w.on_more_losses();
+        let before = w.packets();
+        // Rounds without marks.
+        for i in 1..10 {
+            w.on_ack(0, Psn::new(i * 10_000));
+        }
+        assert_eq!(w.packets(), before);
     }
 
     #[test]

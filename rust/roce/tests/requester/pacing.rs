@@ -148,7 +148,6 @@ fn what_a_late_timer_held_back_is_sent_with_the_next_burst() {
     let exact = time_of_late(0);
     // A burst is an eighth of the window, and due after a tenth of a round trip.
     let late = time_of_late(ROUND_TRIP / 12);
-    println!("{late} {exact}");
     assert!(late < exact + exact / 16, "{late} {exact}");
 }
 
@@ -173,4 +172,27 @@ fn no_more_than_a_burst_is_made_up_for() {
     h.post(SendOp::Write, 256 * 1000);
     let after = h.numbers().len();
     assert!(after <= burst + 2, "{burst} {after}");
+}
+
+#[test]
+fn a_recovery_is_paced_where_the_window_may_double() {
+    let mut peer = steady();
+    for _ in 0..10 {
+        peer.host.post(SendOp::Write, 256 * 1000);
+        peer.finish();
+    }
+    let h = &mut peer.host;
+    h.post(SendOp::Write, 256 * 10_000);
+    let sent = h.numbers();
+    // Three of the first five are lost. At the third, the window shrinks once more.
+    h.now += ROUND_TRIP;
+    h.nak(sent[0], 0x60);
+    for hole in [sent[2], sent[4]] {
+        h.numbers();
+        h.now += ROUND_TRIP;
+        h.ack(hole - 1);
+    }
+    let burst = h.numbers();
+    assert_eq!(burst[0], sent[4]);
+    assert!((8..30).contains(&burst.len()), "{burst:?}");
 }

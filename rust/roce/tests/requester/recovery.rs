@@ -379,3 +379,25 @@ fn many_losses_close_together_shrink_the_window_once_more() {
     let more = window_after(&[0, 4, 8, 12, 16, 20]);
     assert!(more < many, "{more} {many}");
 }
+
+#[test]
+fn a_long_read_is_asked_for_in_pieces_that_can_be_kept() {
+    let (mut h, next) = with_large_window();
+    h.post(SendOp::Read, 256 * 1024);
+    assert_eq!(h.numbers(), [next, next + 256, next + 512, next + 768]);
+}
+
+#[test]
+fn an_early_response_does_not_make_a_large_window_smaller() {
+    let (mut h, next) = with_large_window();
+    for _ in 0..2 {
+        h.post(SendOp::Read, 256 * 256);
+    }
+    assert_eq!(h.numbers(), [next, next + 256]);
+    h.answer(Raw::new(0x0e, next + 1).data(256));
+    assert_eq!(h.requester.stats().early_kept, 1);
+    for _ in 0..2 {
+        h.post(SendOp::Read, 256 * 256);
+    }
+    assert_eq!(h.numbers(), [next + 512, next + 768]);
+}
