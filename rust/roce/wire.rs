@@ -18,6 +18,7 @@ pub mod ieth;
 pub mod immdt;
 pub mod packet;
 pub mod reth;
+pub mod train;
 pub mod xrceth;
 
 pub use aeth::{
@@ -48,6 +49,7 @@ pub use packet::{
     ParseError, //
 };
 pub use reth::Reth;
+pub use train::TrainHeader;
 pub use xrceth::XrcEth;
 
 /// UDP destination port of RoCEv2.

@@ -28,9 +28,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if is_last {
             self.unasked_messages = self.unasked_messages.wrapping_add(1);
         }
-        let many = (self.window_packets() >> 2)
-            .min(self.unasked_at_most())
-            .clamp(1, MAX_UNASKED_PACKETS);
+        let many = self.most_unasked();
         let ask = room == 0
             || self.unasked_packets >= many
             // The last one that is sent again.
@@ -43,6 +41,20 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.unasked_messages = 0;
         }
         ask
+    }
+
+    /// The packet with this number since the last one that asked has to ask.
+    #[inline]
+    fn most_unasked(&self) -> u32 {
+        (self.window_packets() >> 2)
+            .min(self.unasked_at_most())
+            .clamp(1, MAX_UNASKED_PACKETS)
+    }
+
+    /// Packets that are sent next, up to one that has to ask.
+    #[inline]
+    pub(super) fn until_asked(&self) -> u32 {
+        self.most_unasked().saturating_sub(self.unasked_packets)
     }
 
     /// Whether the answer to the packet of `wqe`, the last one for now, can be asked for later:

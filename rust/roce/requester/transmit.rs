@@ -53,10 +53,11 @@ pub struct Transmit {
     pub payload: Option<Payload>,
     /// Zero bytes behind the payload, 0 to 3.
     pub pad: u8,
-    /// The next packet polled, if it is polled now, goes on with the same
-    /// message: packets up to the first without this flag can share one
-    /// segmented buffer, the last being the short one.
-    pub more: bool,
+    /// Packets of the same message that are polled next and can be in a train with this one
+    /// ([`TrainHeader`](crate::wire::TrainHeader)): those before the last one of the message, as
+    /// far as the window admits them, up to one that asks for an acknowledgement. They may be
+    /// fewer, since not all may be polled now.
+    pub middles: u32,
     /// It was sent before. It is to be sent by itself, not in a buffer with others: what is sent
     /// again must get through whatever became of such a buffer.
     pub again: bool,
@@ -242,7 +243,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             header,
             payload: None,
             pad: 0,
-            more: false,
+            middles: 0,
             again: true,
         })
     }
@@ -469,7 +470,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 len,
             }),
             pad,
-            more: !is_last && room != 0,
+            middles: wqe
+                .packets
+                .saturating_sub(index.saturating_add(2))
+                .min(room)
+                .min(self.until_asked()),
             again,
         })
     }
@@ -521,7 +526,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             header,
             payload: None,
             pad: 0,
-            more: false,
+            middles: 0,
             again,
         })
     }
@@ -581,7 +586,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 len: 8,
             }),
             pad: 0,
-            more: false,
+            middles: 0,
             again,
         })
     }

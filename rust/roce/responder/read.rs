@@ -52,8 +52,9 @@ pub struct Response {
     pub payload: Option<RemoteSlice>,
     /// Zero bytes behind the payload, 0 to 3.
     pub pad: u8,
-    /// The next packet polled goes on with the same response.
-    pub more: bool,
+    /// Packets of the same response that are polled next and can be in a train with this one
+    /// ([`TrainHeader`](crate::wire::TrainHeader)).
+    pub middles: u32,
     /// It answers a repeated request, or is no READ response. It is to be sent by itself, not in a
     /// buffer with others: what is sent again must get through whatever became of such a buffer.
     pub again: bool,
@@ -102,7 +103,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 header,
                 payload: None,
                 pad: 0,
-                more: false,
+                middles: 0,
                 again: true,
             });
         };
@@ -133,7 +134,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 header: self.atomic_answer(&resource),
                 payload: None,
                 pad: 0,
-                more: false,
+                middles: 0,
                 again: true,
             });
         }
@@ -163,7 +164,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 srqn: resource.srqn,
             }),
             pad,
-            more: !is_done,
+            middles: resource.end.saturating_sub(at.saturating_add(2)),
             again: resource.is_repeated,
         })
     }

@@ -48,7 +48,8 @@ pub enum Content<'a> {
 
 /// What the check of a packet found.
 ///
-/// The check covers the invariant CRC (but for [`check_unmoved`](Self::check_unmoved)), the base
+/// The check covers the invariant CRC (but for [`check_unmoved`](Self::check_unmoved) and
+/// [`check_train`](Self::check_train)), the base
 /// transport header, the partition key, and that the packet has the extended headers and the pad
 /// bytes that it claims to have. The extended headers are decoded by [`content`](Self::content),
 /// which checks nothing and cannot fail.
@@ -167,10 +168,13 @@ impl Checked {
         if !pkey_matches(bth.pkey, pkey) {
             return Err(Refused::Pkey);
         }
-        Ok(Self {
-            kind,
-            dest_qpn: bth.dest_qpn,
-        })
+        Ok(Self::new(kind, bth.dest_qpn))
+    }
+
+    /// What a check has found.
+    #[inline]
+    pub(super) const fn new(kind: Kind, dest_qpn: Qpn) -> Self {
+        Self { kind, dest_qpn }
     }
 
     /// What the packet is.

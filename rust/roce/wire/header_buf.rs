@@ -41,6 +41,18 @@ impl HeaderBuf {
         self.len == 0
     }
 
+    /// Sets bits of the byte at `at`, if there is one.
+    #[inline]
+    pub(crate) fn set_bits(&mut self, at: usize, bits: u8) {
+        if let Some(byte) = self
+            .bytes
+            .get_mut(..usize::from(self.len))
+            .and_then(|b| b.get_mut(at))
+        {
+            *byte |= bits;
+        }
+    }
+
     /// Appends; what does not fit is left out (no combination of headers is
     /// that long).
     #[inline]

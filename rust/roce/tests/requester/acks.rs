@@ -60,12 +60,16 @@ fn window_full_asks_for_an_ack() {
 }
 
 #[test]
-fn more_means_the_same_message_goes_on() {
-    let mut h = Host::rc();
-    h.post(SendOp::Send, 700);
+fn packets_between_this_one_and_the_last_can_be_in_a_train() {
+    let mut c = config();
+    c.max_window = 256 * 8;
+    let mut h = Host::with(&c);
+    h.post(SendOp::Send, 256 * 4 + 1);
     h.post(SendOp::Send, 10);
-    let more: Vec<_> = std::iter::from_fn(|| h.poll()).map(|t| t.more).collect();
-    assert_eq!(more, [true, true, false, false]);
+    h.post(SendOp::Write, 256 * 8);
+    let middles: Vec<_> = std::iter::from_fn(|| h.poll()).map(|t| t.middles).collect();
+    // With such a window every second packet asks, and there is room for two of the WRITE.
+    assert_eq!(middles, [1, 2, 1, 0, 0, 0, 1, 0]);
 }
 
 #[test]

@@ -26,6 +26,22 @@ fn read_response_is_cut_at_the_mtu() {
 }
 
 #[test]
+fn packets_between_this_one_and_the_last_can_be_in_a_train() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1000));
+    let middles: Vec<_> = std::iter::from_fn(|| p.responder.poll_response(0))
+        .map(|r| r.middles)
+        .collect();
+    assert_eq!(middles, [2, 1, 0, 0]);
+    // A part of it is asked for again.
+    p.send(&Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ + 256, 744));
+    let middles: Vec<_> = std::iter::from_fn(|| p.responder.poll_response(0))
+        .map(|r| r.middles)
+        .collect();
+    assert_eq!(middles, [1, 0, 0]);
+}
+
+#[test]
 fn acks_wait_behind_read_data() {
     let mut p = Peer::rc();
     p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 300));
