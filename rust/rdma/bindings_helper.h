@@ -27,6 +27,7 @@
 #include "services/net/route.h"
 #include "services/net/sender.h"
 #include "services/net/skb.h"
+#include "services/net/train.h"
 #include "services/net/udp.h"
 #include "services/percpu.h"
 #include "services/process.h"

@@ -18,6 +18,7 @@ mod queue;
 mod route;
 mod rx;
 mod sender;
+mod train;
 mod tunnel;
 mod tx;
 
@@ -48,6 +49,7 @@ pub use {
     },
     rx::RxSkb,
     sender::Sender,
+    train::TxTrain,
     tunnel::{
         Receiver,
         Tunnel, //

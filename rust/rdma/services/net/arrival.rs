@@ -234,7 +234,8 @@ impl Due<'_> {
     }
 
     /// Hands the packet to the receiver of `tunnel` ([`Receiver::receive`](super::Receiver)), here
-    /// and now, with softirqs off; a super-packet is taken apart first. Softirq or process context.
+    /// and now, with softirqs off; a super-packet is taken apart first, unless it is a train.
+    /// Softirq or process context.
     pub fn receive(mut self, tunnel: &Tunnel) {
         if let Some(packet) = self.packet.take() {
             packet.receive(tunnel);

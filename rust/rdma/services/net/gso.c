@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Super-packets: packets of one flow that pass the stack as one sk_buff, a list of
- * packets that are complete but for their headers being pulled (SKB_GSO_FRAGLIST).
+ * packets that are complete but for their headers being pulled (SKB_GSO_FRAGLIST). Those of
+ * another kind are in train.c.
  * Documentation/infiniband/xroce-design.rst describes them. All of it is sk_buff's
  * layout and inline functions, which is why it is in C.
  */
@@ -21,14 +22,6 @@
 #define XRDMA_GSO_FEATURES (NETIF_F_GSO | NETIF_F_GSO_FRAGLIST)
 
 /*
- * What is left free below the net device's bound of bytes, which counts the headers of
- * the link layer as well. A super-packet must not come near 64 KiB for another reason:
- * where MPLS has taken the place of the protocol inside (icrc.c), the stack would else
- * find 65508 bytes of headers in it instead of refusing it.
- */
-#define XRDMA_GSO_SLACK 256
-
-/*
  * Whether super-packets may go to @dev at this time: nobody has turned them off. The
  * stack cuts them for a net device that does not take them whole. What somebody wants
  * counts, not what @dev has: without scatter-gather the kernel takes NETIF_F_GSO away,
@@ -37,6 +30,15 @@
 bool xrdma_gso_admits(const struct net_device *dev)
 {
 	return !(dev->hw_features & ~dev->wanted_features & XRDMA_GSO_FEATURES);
+}
+
+/*
+ * Whether super-packets may go along @dst: not through encapsulations that are part of the
+ * route, nor IPsec, which cuts at once.
+ */
+bool xrdma_gso_passes(const struct dst_entry *dst)
+{
+	return !dst->lwtstate && !dst_xfrm(dst);
 }
 
 /* Both have their headers where the offsets in the sk_buff say. */
@@ -89,11 +91,8 @@ bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
 
 	if (!xrdma_gso_admits(dev))
 		return false;
-	/*
-	 * Encapsulations that are part of the route, and IPsec, which cuts at once. What
-	 * is longer than the path takes is to be refused packet by packet.
-	 */
-	if (dst->lwtstate || dst_xfrm(dst) || skb->len > dst_mtu(dst))
+	/* What is longer than the path takes is to be refused packet by packet. */
+	if (!xrdma_gso_passes(dst) || skb->len > dst_mtu(dst))
 		return false;
 	g->skb = skb;
 	g->last = skb;
@@ -161,7 +160,7 @@ void xrdma_gso_end(struct xrdma_gso *g)
 	/* UDP cuts off what is beyond this. */
 	udp_hdr(skb)->len = htons(skb->len - skb_network_header_len(skb));
 	if (g->puts_off)
-		xrdma_icrc_put_off(skb);
+		xrdma_icrc_put_off(skb, XRDMA_ICRC_PROTO);
 }
 
 /* Whether a packet has the type of super-packets, whoever has made it. */

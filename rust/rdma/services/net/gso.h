@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Super-packets. Declarations for route.c, udp.c and gro.c. bindgen does not read them. */
+/* Super-packets. Declarations for the C files beside it. bindgen does not read them. */
 #ifndef XRDMA_SERVICES_NET_GSO_H
 #define XRDMA_SERVICES_NET_GSO_H
 
@@ -25,6 +25,14 @@ struct net_device;
  * there is room. VLAN tags, twice, take 22 bytes; VXLAN over IPv6 takes 84.
  */
 #define XRDMA_GSO_HEADROOM 192
+
+/*
+ * What is left free below the net device's bound of bytes, which counts the headers of
+ * the link layer as well. A super-packet must not come near 64 KiB for another reason:
+ * where MPLS has taken the place of the protocol inside (icrc.c), the stack would else
+ * find 65508 bytes of headers in it instead of refusing it.
+ */
+#define XRDMA_GSO_SLACK 256
 
 /* Packets in a super-packet, at most; those in core UDP GRO are no more either. */
 #define XRDMA_GSO_SEGS 64
@@ -54,6 +62,7 @@ struct xrdma_gso {
 };
 
 bool xrdma_gso_admits(const struct net_device *dev);
+bool xrdma_gso_passes(const struct dst_entry *dst);
 bool xrdma_gso_begin(struct xrdma_gso *g, struct sk_buff *skb,
 		     const struct dst_entry *dst, bool lacks_icrc);
 bool xrdma_gso_fits(const struct xrdma_gso *g, const struct sk_buff *seg);

@@ -20,16 +20,9 @@
 
 #include "services/net/gso.h"
 #include "services/net/icrc.h"
-
-/*
- * The protocol inside: one that is reserved for experiments (RFC 3692), of which the
- * kernel segments nothing. No packet of ours has it on a wire, and packets that have it
- * there are not cut here.
- */
-#define XRDMA_ICRC_PROTO 253
+#include "services/net/train.h"
 
 /* Bytes of the base transport header and of the ICRC (IBTA 9.2): no packet has fewer. */
-#define XRDMA_ICRC_LEN 4
 #define XRDMA_ICRC_PACKET (12 + XRDMA_ICRC_LEN)
 
 #define XRDMA_ICRC_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))
@@ -39,7 +32,7 @@
 static xrdma_icrc_fn xrdma_icrc_compute;
 
 /*
- * The protocol is ours in both families. Set before anything is sent; whatever safe Rust
+ * The protocols are ours in both families. Set before anything is sent; whatever safe Rust
  * has leaked may still be sending when it is taken back.
  */
 static bool xrdma_icrc_hooked;
@@ -81,16 +74,16 @@ bool xrdma_icrc_may_wait(const struct net_device *dev)
 /*
  * Says of @skb, a super-packet that has its lengths, that its packets have no ICRC:
  * whoever cuts it calls xrdma_icrc_segment(), which computes them, and takes for granted
- * that it has a net device. skb->data is at the IP header.
+ * that it has a net device. @proto says which kind it is. skb->data is at the IP header.
  */
-void xrdma_icrc_put_off(struct sk_buff *skb)
+void xrdma_icrc_put_off(struct sk_buff *skb, u8 proto)
 {
 	int payload = skb_transport_offset(skb) + sizeof(struct udphdr);
 
 	skb_set_inner_mac_header(skb, payload);
 	skb_set_inner_network_header(skb, payload);
 	skb_set_inner_transport_header(skb, payload);
-	skb_set_inner_ipproto(skb, XRDMA_ICRC_PROTO);
+	skb_set_inner_ipproto(skb, proto);
 	skb->encapsulation = 1;
 }
 
@@ -98,7 +91,14 @@ void xrdma_icrc_put_off(struct sk_buff *skb)
 bool xrdma_icrc_is_put_off(const struct sk_buff *skb)
 {
 	return skb->encapsulation && skb->inner_protocol_type == ENCAP_TYPE_IPPROTO &&
-	       skb->inner_ipproto == XRDMA_ICRC_PROTO;
+	       (skb->inner_ipproto == XRDMA_ICRC_PROTO ||
+		skb->inner_ipproto == XRDMA_ICRC_PROTO_TRAIN);
+}
+
+/* Whether @skb, which has the type of super-packets, is a train. */
+bool xrdma_icrc_is_train(const struct sk_buff *skb)
+{
+	return xrdma_icrc_is_put_off(skb) && skb->inner_ipproto == XRDMA_ICRC_PROTO_TRAIN;
 }
 
 /*
@@ -142,7 +142,7 @@ static bool xrdma_icrc_seal(struct sk_buff *seg, u32 headers, u16 id)
 }
 
 /* Frees what @skb was cut into, which may be a list that it heads. It is the caller's. */
-static void xrdma_icrc_drop(struct sk_buff *skb, struct sk_buff *segs)
+void xrdma_icrc_drop(struct sk_buff *skb, struct sk_buff *segs)
 {
 	kfree_skb_list(segs);
 	skb->next = NULL;
@@ -183,11 +183,13 @@ static struct sk_buff *xrdma_icrc_cut_list(struct sk_buff *skb, netdev_features_
 	return segs;
 }
 
-/* Cuts @skb, from which somebody has moved or copied bytes, by length. */
-static struct sk_buff *xrdma_icrc_cut_bytes(struct sk_buff *skb, unsigned int headers)
+/*
+ * Cuts @skb by length: a train, or packets of which somebody has moved or copied bytes.
+ * @outer: bytes in front of the data.
+ */
+static struct sk_buff *xrdma_icrc_cut_bytes(struct sk_buff *skb, unsigned int headers,
+					    unsigned int outer)
 {
-	if (skb_linearize(skb))
-		return ERR_PTR(-ENOMEM);
 	/*
 	 * With a VLAN tag in the packet, skb_segment() would look for the protocol in the
 	 * payload. The caller sets that of all packets afterwards.
@@ -196,6 +198,10 @@ static struct sk_buff *xrdma_icrc_cut_bytes(struct sk_buff *skb, unsigned int he
 							 htons(ETH_P_IPV6);
 	/* As in __udp_gso_segment(): who changes bytes says that a checksum is due. */
 	skb->ip_summed = CHECKSUM_UNNECESSARY;
+	if (skb->inner_ipproto == XRDMA_ICRC_PROTO_TRAIN)
+		return xrdma_train_cut(skb, outer);
+	if (skb_linearize(skb))
+		return ERR_PTR(-ENOMEM);
 	/* Each is to be linear, and has no checksum. */
 	return skb_segment(skb, NETIF_F_HW_CSUM);
 }
@@ -241,11 +247,12 @@ static struct sk_buff *xrdma_icrc_segment(struct sk_buff *skb, netdev_features_t
 		return ERR_PTR(-EINVAL);
 	if (headers == XRDMA_ICRC_HEADERS4)
 		id = ntohs(((const struct iphdr *)(skb->data - headers))->id);
-	if (skb_has_frag_list(skb) && !(skb_shinfo(skb)->gso_type & SKB_GSO_DODGY) &&
+	if (skb->inner_ipproto == XRDMA_ICRC_PROTO && skb_has_frag_list(skb) &&
+	    !(skb_shinfo(skb)->gso_type & SKB_GSO_DODGY) &&
 	    skb_pagelen(skb) == skb_shinfo(skb)->gso_size)
 		segs = xrdma_icrc_cut_list(skb, features, headers, outer);
 	else
-		segs = xrdma_icrc_cut_bytes(skb, headers);
+		segs = xrdma_icrc_cut_bytes(skb, headers, outer);
 	if (IS_ERR(segs))
 		return segs;
 	for (seg = segs; seg; seg = seg->next) {
@@ -279,24 +286,41 @@ static const struct net_offload xrdma_icrc_offload6 = {
 	},
 };
 
+static void xrdma_icrc_unhook(u8 proto)
+{
+	inet6_del_offload(&xrdma_icrc_offload6, proto);
+	inet_del_offload(&xrdma_icrc_offload4, proto);
+}
+
+/* False: somebody else has the protocol. */
+static bool xrdma_icrc_hook(u8 proto)
+{
+	if (inet_add_offload(&xrdma_icrc_offload4, proto))
+		return false;
+	if (!inet6_add_offload(&xrdma_icrc_offload6, proto))
+		return true;
+	inet_del_offload(&xrdma_icrc_offload4, proto);
+	return false;
+}
+
 /*
- * Takes the protocol. If somebody else has it, ICRCs do not wait. @compute: what computes
- * one. Process context, before anything is sent.
+ * Takes the protocols. If somebody else has one of them, ICRCs do not wait. @compute: what
+ * computes one. Process context, before anything is sent.
  */
 void xrdma_icrc_init(xrdma_icrc_fn compute)
 {
 	xrdma_icrc_compute = compute;
-	if (inet_add_offload(&xrdma_icrc_offload4, XRDMA_ICRC_PROTO))
+	if (!xrdma_icrc_hook(XRDMA_ICRC_PROTO))
 		return;
-	if (inet6_add_offload(&xrdma_icrc_offload6, XRDMA_ICRC_PROTO)) {
-		inet_del_offload(&xrdma_icrc_offload4, XRDMA_ICRC_PROTO);
+	if (!xrdma_icrc_hook(XRDMA_ICRC_PROTO_TRAIN)) {
+		xrdma_icrc_unhook(XRDMA_ICRC_PROTO);
 		return;
 	}
 	WRITE_ONCE(xrdma_icrc_hooked, true);
 }
 
 /*
- * Gives it back, and waits for those who are cutting. Super-packets that are still in
+ * Gives them back, and waits for those who are cutting. Super-packets that are still in
  * queues are dropped if somebody cuts them later. Process context, sleeps; nothing is
  * being sent.
  */
@@ -305,6 +329,6 @@ void xrdma_icrc_exit(void)
 	if (!xrdma_icrc_hooked)
 		return;
 	WRITE_ONCE(xrdma_icrc_hooked, false);
-	inet6_del_offload(&xrdma_icrc_offload6, XRDMA_ICRC_PROTO);
-	inet_del_offload(&xrdma_icrc_offload4, XRDMA_ICRC_PROTO);
+	xrdma_icrc_unhook(XRDMA_ICRC_PROTO_TRAIN);
+	xrdma_icrc_unhook(XRDMA_ICRC_PROTO);
 }

@@ -6,6 +6,7 @@
 #include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/sched.h>
+#include <linux/sizes.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
 #include <linux/udp.h>
@@ -22,6 +23,7 @@
 #include "services/net/icrc.h"
 #include "services/net/route.h"
 #include "services/net/sender.h"
+#include "services/net/train.h"
 #include "services/net/tunnel.h"
 
 /*
@@ -31,6 +33,9 @@
  * to compete for the CPU.
  */
 #define XRDMA_TX_BURST 16
+
+/* Pages of a fragment of a train, by their order: 32 KiB, as of TCP's. */
+#define XRDMA_TRAIN_ORDER get_order(SZ_32K)
 
 #define XRDMA_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))
 #define XRDMA_HEADERS6 (sizeof(struct ipv6hdr) + sizeof(struct udphdr))
@@ -158,6 +163,17 @@ static __u8 xrdma_route_priority(struct net_device *dev,
 	return sl == f->sl ? prio : f->sl & 7;
 }
 
+/*
+ * How long trains to @dst may be. A net device that does not take them whole, as it takes no
+ * super-packet without ICRCs (@may_wait), would have them cut, which costs more than packets do
+ * that are built. Caller is in an RCU read section.
+ */
+static void xrdma_route_note_room(struct xrdma_route *r, const struct dst_entry *dst,
+				  bool may_wait)
+{
+	r->train_room = may_wait ? xrdma_train_room(dst) : 0;
+}
+
 /* Caller is in the RCU read section in which it got @sk. */
 static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 			      struct xrdma_route *r)
@@ -189,6 +205,7 @@ static int xrdma_route_lookup(struct xrdma_tunnel *t, struct sock *sk,
 
 		r->priority = xrdma_route_priority(dev, &r->flow);
 		r->burst = xrdma_gso_admits(dev) ? XRDMA_GSO_SEGS : XRDMA_TX_BURST;
+		xrdma_route_note_room(r, rcu_dereference(d->dst), xrdma_icrc_may_wait(dev));
 	}
 	return ret;
 }
@@ -328,6 +345,48 @@ static void xrdma_headers(struct sk_buff *skb, struct xrdma_route *r, u32 len)
 }
 
 /*
+ * The destination for a new packet of @s with @len bytes of payload, and who pays for it. NULL:
+ * there is none. Caller is in an RCU read section, and has exclusive use of @r.
+ */
+static struct dst_entry *xrdma_tx_dst(struct xrdma_tunnel *t, struct xrdma_route *r,
+				      const struct xrdma_sender *s, u32 len,
+				      struct sock **payer)
+{
+	struct sock *sk = xrdma_route_sock(t, r);
+	struct dst_entry *dst;
+
+	*payer = xrdma_sender_sock(s, len);
+	if (!sk || !*payer)
+		return NULL;
+	dst = xrdma_route_dst(r);
+	if (dst)
+		return dst;
+	return xrdma_route_lookup(t, sk, r) ? NULL : rcu_dereference(r->hold->dst);
+}
+
+/* Room in front of the IP header of a packet to @dst. Caller is in an RCU read section. */
+static u32 xrdma_tx_headroom(const struct dst_entry *dst)
+{
+	return max_t(u32, LL_RESERVED_SPACE(dst_dev_rcu(dst)), XRDMA_GSO_HEADROOM);
+}
+
+/* What a packet has until it is sent. */
+static void xrdma_tx_own(struct sk_buff *skb, struct xrdma_route *r, struct sock *payer)
+{
+	skb->priority = r->priority;
+	/* It may have to wait for its payload: the destination is set at the end. */
+	refcount_inc(&r->hold->ref);
+	XRDMA_TX_CB(skb)->hold = r->hold;
+	XRDMA_TX_CB(skb)->may_join = false;
+	XRDMA_TX_CB(skb)->lacks_icrc = false;
+	/*
+	 * The kernel's own destructor: it counts the memory against the socket,
+	 * keeps the socket, and does not need this module.
+	 */
+	skb_set_owner_w(skb, payer);
+}
+
+/*
  * Allocates a packet with @len bytes of UDP payload and writes its IP and UDP
  * headers as they will be sent: the ICRC covers them. A route that has gone
  * stale is looked up anew. One call, because the parts are inline functions.
@@ -340,25 +399,17 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 {
 	u32 headers = r->v6 ? XRDMA_HEADERS6 : XRDMA_HEADERS4;
 	struct sk_buff *skb = NULL;
-	struct sock *sk, *payer;
 	struct dst_entry *dst;
+	struct sock *payer;
 	u32 headroom;
 
 	if (len > IP_MAX_MTU - XRDMA_HEADERS6)
 		return false;
 	rcu_read_lock();
-	sk = xrdma_route_sock(t, r);
-	payer = xrdma_sender_sock(s, len);
-	if (!sk || !payer)
+	dst = xrdma_tx_dst(t, r, s, len, &payer);
+	if (!dst)
 		goto out;
-	dst = xrdma_route_dst(r);
-	if (!dst) {
-		if (xrdma_route_lookup(t, sk, r))
-			goto out;
-		dst = rcu_dereference(r->hold->dst);
-	}
-	headroom = LL_RESERVED_SPACE(dst_dev_rcu(dst));
-	headroom = max_t(u32, headroom, XRDMA_GSO_HEADROOM) + headers;
+	headroom = xrdma_tx_headroom(dst) + headers;
 	skb = alloc_skb(headroom + len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!skb)
 		goto out;
@@ -368,21 +419,91 @@ bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 	tx->headers = skb->data;
 	tx->headers_len = headers;
 	tx->icrc_may_wait = xrdma_icrc_may_wait(dst_dev_rcu(dst));
+	xrdma_route_note_room(r, dst, tx->icrc_may_wait);
 	tx->skb = skb;
-	skb->priority = r->priority;
-	/* It may have to wait for its payload: the destination is set at the end. */
-	refcount_inc(&r->hold->ref);
-	XRDMA_TX_CB(skb)->hold = r->hold;
-	XRDMA_TX_CB(skb)->may_join = false;
-	XRDMA_TX_CB(skb)->lacks_icrc = false;
-	/*
-	 * The kernel's own destructor: it counts the memory against the socket,
-	 * keeps the socket, and does not need this module.
-	 */
-	skb_set_owner_w(skb, payer);
+	xrdma_tx_own(skb, r, payer);
 out:
 	rcu_read_unlock();
 	return skb;
+}
+
+/*
+ * Allocates a train, for as many packets as @train says, and writes nothing but the lengths of
+ * its parts. Returns the place for the transport headers of its first packet; the payload of
+ * each is at xrdma_train_payload(). xrdma_tx_end_train() does the rest. Context and use of @r as
+ * above. NULL: as above, or no train may go there now: the packets are to be built one by one.
+ */
+__u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
+			   const struct xrdma_sender *s, const struct xrdma_train *train,
+			   struct sk_buff **skbp)
+{
+	u32 headers = r->v6 ? XRDMA_HEADERS6 : XRDMA_HEADERS4;
+	u32 len = train->count * train->mtu, headroom;
+	struct dst_entry *dst;
+	struct sock *payer;
+	struct sk_buff *skb;
+	__u8 *first = NULL;
+	int error;
+
+	rcu_read_lock();
+	dst = xrdma_tx_dst(t, r, s, len, &payer);
+	if (!dst)
+		goto out;
+	xrdma_route_note_room(r, dst, xrdma_icrc_may_wait(dst_dev_rcu(dst)));
+	/* The first packet is the longest. */
+	if (len > r->train_room * SZ_1K ||
+	    headers + train->first + train->mtu + XRDMA_ICRC_LEN > dst_mtu(dst))
+		goto out;
+	headroom = xrdma_tx_headroom(dst) + headers;
+	/* No reserves are for it: the packets can be built one by one. */
+	skb = alloc_skb_with_frags(headroom + train->first, len, XRDMA_TRAIN_ORDER, &error,
+				   GFP_NOWAIT | __GFP_NOWARN);
+	if (!skb)
+		goto out;
+	skb_reserve(skb, headroom);
+	first = skb_put(skb, train->first);
+	skb->data_len = len;
+	skb->len += len;
+	/* From it follows where the payload of a packet is. */
+	skb_shinfo(skb)->gso_size = train->mtu;
+	xrdma_tx_own(skb, r, payer);
+	*skbp = skb;
+out:
+	rcu_read_unlock();
+	return first;
+}
+
+/* Takes what is beyond @len bytes from @skb, which is nobody else's; the payer gets it back. */
+static void xrdma_tx_shorten(struct sk_buff *skb, u32 len)
+{
+	struct skb_shared_info *info = skb_shinfo(skb);
+	u32 truesize = SKB_TRUESIZE(skb_end_offset(skb)), i;
+
+	/* It does not fail, since nothing is moved. */
+	pskb_trim(skb, len);
+	for (i = 0; i < info->nr_frags; i++)
+		truesize += page_size(skb_frag_page(&info->frags[i]));
+	if (truesize >= skb->truesize)
+		return;
+	WARN_ON_ONCE(refcount_sub_and_test(skb->truesize - truesize, &skb->sk->sk_wmem_alloc));
+	skb->truesize = truesize;
+}
+
+/*
+ * The train has as many packets as @train says, which may be fewer than it was allocated for,
+ * and everything but IP and UDP headers. Context and use of @r as above.
+ */
+void xrdma_tx_end_train(struct xrdma_route *r, struct sk_buff *skb,
+			const struct xrdma_train *train)
+{
+	u32 len = train->first + train->count * train->mtu;
+
+	if (len < skb->len)
+		xrdma_tx_shorten(skb, len);
+	xrdma_headers(skb, r, len);
+	/* Whoever cuts it numbers the packets. */
+	r->ip_id += train->count - 1;
+	xrdma_train_end(skb, train);
 }
 
 /*
@@ -401,7 +522,7 @@ void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_joi
 	else
 		list->head = skb;
 	list->tail = skb;
-	list->count++;
+	list->count += skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
 }
 
 /* What was built and is not sent. */
@@ -490,6 +611,7 @@ static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
 {
 	struct xrdma_dst *d = XRDMA_TX_CB(skb)->hold;
 	struct dst_entry *dst = rcu_dereference(d->dst);
+	bool is_train = skb_is_gso(skb);
 	struct sock *sk = skb->sk;
 	struct xrdma_gso g;
 	int ret;
@@ -499,18 +621,26 @@ static struct sk_buff *xrdma_tx_one(struct sk_buff *skb, struct sk_buff *next,
 	 * drops them waits for RCU before it lets the namespace go. For the same
 	 * reason the packet need not have a reference.
 	 */
-	if (unlikely(!dst)) {
+	if (unlikely(!dst || (is_train && !xrdma_gso_passes(dst)))) {
+		u32 count = is_train ? skb_shinfo(skb)->gso_segs : 1;
+
 		xrdma_tx_drop(skb);
-		*sent += 1;
-		done->dropped++;
+		*sent += count;
+		done->dropped += count;
 		return next;
 	}
-	next = xrdma_tx_join(skb, next, dst, &g);
+	if (is_train) {
+		g.segs = skb_shinfo(skb)->gso_segs;
+		g.puts_off = true;
+	} else {
+		next = xrdma_tx_join(skb, next, dst, &g);
+		if (g.segs == 1 || !g.puts_off)
+			xrdma_tx_icrc(skb);
+		if (g.segs > 1)
+			xrdma_gso_end(&g);
+	}
 	*sent += g.segs;
-	if (g.segs == 1 || !g.puts_off)
-		xrdma_tx_icrc(skb);
 	if (g.segs > 1) {
-		xrdma_gso_end(&g);
 		/*
 		 * Who cuts it asks its net device, even in the OUTPUT chain, where packets
 		 * have none yet. POSTROUTING sees it as the one that it came from.

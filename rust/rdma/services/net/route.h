@@ -8,6 +8,7 @@
 struct sk_buff;
 struct xrdma_dst;
 struct xrdma_sender;
+struct xrdma_train;
 struct xrdma_tunnel;
 
 /**
@@ -42,6 +43,7 @@ struct xrdma_flow {
  * @hop_limit: the value in force.
  * @priority: that of the packets.
  * @burst: packets that are best handed over at a time, as far as is known.
+ * @train_room: KiB of payload that a train may have, as far as is known; 0: none may.
  */
 struct xrdma_route {
 	struct xrdma_flow flow;
@@ -52,6 +54,7 @@ struct xrdma_route {
 	__u8 hop_limit;
 	__u8 priority;
 	__u8 burst;
+	__u8 train_room;
 };
 
 /**
@@ -75,7 +78,7 @@ struct xrdma_tx {
  * struct xrdma_tx_list - packets ready to go
  * @head: first packet, chained through sk_buff.next.
  * @tail: last packet.
- * @count: number of packets.
+ * @count: number of packets, those of trains included.
  */
 struct xrdma_tx_list {
 	struct sk_buff *head;
@@ -98,6 +101,11 @@ void xrdma_route_release(struct xrdma_tunnel *t, struct xrdma_route *r);
 bool xrdma_route_valid(struct xrdma_tunnel *t, const struct xrdma_route *r);
 bool xrdma_tx_alloc(struct xrdma_tunnel *t, struct xrdma_route *r,
 		    const struct xrdma_sender *s, __u32 len, struct xrdma_tx *tx);
+__u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
+			   const struct xrdma_sender *s, const struct xrdma_train *train,
+			   struct sk_buff **skbp);
+void xrdma_tx_end_train(struct xrdma_route *r, struct sk_buff *skb,
+			const struct xrdma_train *train);
 void xrdma_tx_push(struct xrdma_tx_list *list, struct sk_buff *skb, bool may_join,
 		   bool lacks_icrc);
 void xrdma_tx_flush(struct xrdma_tx_list *list, struct xrdma_tx_done *done);

@@ -23,6 +23,10 @@ const NOTE_LEN: usize =
 
 /// A RoCEv2 packet. It may be kept, in a [`Backlog`](super::Backlog) for instance.
 ///
+/// It may be a *train*, which stands for several packets: its payload is the transport headers of
+/// the first of them, and [`train_payload`](RxSkb::train_payload) is what each has behind those. Or
+/// it is a copy of [one packet of a train](RxSkb::copy_part).
+///
 /// Whoever has examined a packet may leave a [`note`](RxSkb::note) with it. A packet with a note
 /// has another type, so that it cannot be confused with packets that nobody has examined.
 ///
@@ -30,7 +34,9 @@ const NOTE_LEN: usize =
 ///
 /// `skb` is a packet that this value owns and nobody writes to. Its control block is the
 /// `xrdma_rx_info` that `xrdma_rx_parse()` and `xrdma_rx_detach()` have made, which points into the
-/// packet. The note in it is an `N`, unless `N` is `()`.
+/// packet. If its way is `XRDMA_RX_TRAIN`, the packet is an intact train, and
+/// `xrdma_rx_parse_train()` has made it; if it is `XRDMA_RX_TRAIN_PART`, `xrdma_skb_copy_part()`
+/// has made both. The note in it is an `N`, unless `N` is `()`.
 pub struct RxSkb<N = ()> {
     skb: NonNull<kernel::bindings::sk_buff>,
     note: PhantomData<N>,
@@ -99,6 +105,20 @@ impl<N: Copy + 'static> RxSkb<N> {
         // bytes that this points to.
         unsafe { Self::from_raw(skb) }
     }
+
+    /// A copy of packet `index` of the train that it is, to be kept by itself; it has the same
+    /// note. `None` without memory, or if there is no such packet. Any context.
+    pub fn copy_part(&self, index: u32) -> Option<Self> {
+        if !self.is_train() {
+            return None;
+        }
+        let part = u8::try_from(index).ok()?;
+        // SAFETY: By the type invariant it is an intact train, which was parsed, and which nobody
+        // writes to.
+        let skb = unsafe { bindings::xrdma_skb_copy_part(self.as_raw(), part) };
+        // SAFETY: The copy is ours. It has a copy of the control block, which points into it.
+        unsafe { Self::from_raw(skb) }
+    }
 }
 
 impl<N> RxSkb<N> {
@@ -119,7 +139,8 @@ impl<N> RxSkb<N> {
         unsafe { (&raw mut (*self.info()).note).cast() }
     }
 
-    /// The UDP payload: BTH to ICRC.
+    /// The UDP payload: BTH to ICRC. Of a train, or of a packet of one, only the transport headers
+    /// of its first packet.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         let info = self.info();
@@ -193,6 +214,65 @@ impl<N> RxSkb<N> {
         let way = u32::from(unsafe { (*self.info()).way });
         way == bindings::xrdma_rx_way_XRDMA_RX_HEAD
             || way == bindings::xrdma_rx_way_XRDMA_RX_HEAD_PUT_OFF
+            || way == bindings::xrdma_rx_way_XRDMA_RX_TRAIN
+    }
+
+    /// Whether it is a train, or one packet of a train.
+    #[inline]
+    pub fn is_of_train(&self) -> bool {
+        self.part().is_some() || self.is_train()
+    }
+
+    /// Whether it is a train.
+    #[inline]
+    fn is_train(&self) -> bool {
+        // SAFETY: By the type invariant.
+        u32::from(unsafe { (*self.info()).way }) == bindings::xrdma_rx_way_XRDMA_RX_TRAIN
+    }
+
+    /// Which packet of a train it is, if it is one.
+    #[inline]
+    pub fn part(&self) -> Option<u32> {
+        // SAFETY: By the type invariant.
+        let (way, part) = unsafe { ((*self.info()).way, (*self.info()).part) };
+        (u32::from(way) == bindings::xrdma_rx_way_XRDMA_RX_TRAIN_PART).then_some(part.into())
+    }
+
+    /// Packets of the train that it is, or is a packet of; 1 if there is none.
+    #[inline]
+    pub fn train_count(&self) -> u32 {
+        match self.is_of_train() {
+            // SAFETY: By the type invariant it is a train, or was copied from one.
+            true => unsafe { bindings::xrdma_train_count(self.as_raw()) },
+            false => 1,
+        }
+    }
+
+    /// The payload of packet `index` of the train that it is, or its own, if it was copied from
+    /// one; nothing, if there is no such packet.
+    #[inline]
+    pub fn train_payload(&self, index: u32) -> &[u8] {
+        if !self.is_of_train() {
+            return &[];
+        }
+        // SAFETY: By the type invariant it is a train, or was copied from one.
+        let len = unsafe { bindings::xrdma_train_mtu(self.as_raw()) };
+        let payload = match self.is_train() {
+            // SAFETY: It is an intact train.
+            true => unsafe { bindings::xrdma_train_payload(self.as_raw(), index).cast_const() },
+            // SAFETY: By the type invariant, `xrdma_skb_copy_part()` has put it behind the
+            // transport headers.
+            false => unsafe {
+                let info = self.info();
+                (*info).payload.add(usize::from((*info).payload_len))
+            },
+        };
+        match NonNull::new(payload.cast_mut()) {
+            // SAFETY: There are so many bytes in a page of the packet, or in the copy, which nobody
+            // writes to, and which stay as long as the packet.
+            Some(payload) => unsafe { slice::from_raw_parts(payload.as_ptr(), len as usize) },
+            None => &[],
+        }
     }
 
     /// Whether it came as the first of packets that GRO had put together.
@@ -210,6 +290,7 @@ impl<N> RxSkb<N> {
         let way = u32::from(unsafe { (*self.info()).way });
         way == bindings::xrdma_rx_way_XRDMA_RX_MEMBER
             || way == bindings::xrdma_rx_way_XRDMA_RX_HEAD_PUT_OFF
+            || self.is_of_train()
     }
 
     /// Source MAC address; zeroes when it came over a link without.

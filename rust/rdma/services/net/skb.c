@@ -12,6 +12,7 @@
 #include <net/ipv6.h>
 
 #include "services/net/skb.h"
+#include "services/net/train.h"
 #include "services/process.h"
 
 /*
@@ -47,6 +48,27 @@ static struct xrdma_rx_info *xrdma_rx_info(struct sk_buff *skb)
 }
 
 /*
+ * The IP header of a packet. False: it is not one that RoCEv2 allows; UDP has no others than
+ * IPv4 and IPv6.
+ */
+static bool xrdma_rx_ip(struct sk_buff *skb)
+{
+	struct xrdma_rx_info *info = xrdma_rx_info(skb);
+
+	if (skb->protocol == htons(ETH_P_IP)) {
+		info->ip_len = sizeof(struct iphdr);
+		info->tos = ip_hdr(skb)->tos;
+	} else if (skb->protocol == htons(ETH_P_IPV6)) {
+		info->ip_len = sizeof(struct ipv6hdr);
+		info->tos = ipv6_get_dsfield(ipv6_hdr(skb));
+	} else {
+		return false;
+	}
+	info->ip = skb_network_header(skb);
+	return skb_network_header_len(skb) == info->ip_len;
+}
+
+/*
  * Called once, with skb->data at the UDP header, as encap_rcv() gets it; what it
  * finds stays in the control block. All header accessors are inline. -ENOMEM: no
  * memory to put the packet together. -EINVAL: not a packet that RoCEv2 allows. IP
@@ -60,7 +82,6 @@ int xrdma_rx_parse(struct sk_buff *skb)
 	struct xrdma_rx_info *info = xrdma_rx_info(skb);
 	const u8 *payload;
 	unsigned int len;
-	u8 ip_len, tos;
 
 	BUILD_BUG_ON(XRDMA_RX_MAX > U16_MAX);
 	if (skb->len > XRDMA_RX_MAX)
@@ -68,25 +89,26 @@ int xrdma_rx_parse(struct sk_buff *skb)
 	payload = xrdma_rx_payload(skb);
 	if (!payload)
 		return -ENOMEM;
-	if (skb->protocol == htons(ETH_P_IP)) {
-		ip_len = sizeof(struct iphdr);
-		tos = ip_hdr(skb)->tos;
-	} else if (skb->protocol == htons(ETH_P_IPV6)) {
-		ip_len = sizeof(struct ipv6hdr);
-		tos = ipv6_get_dsfield(ipv6_hdr(skb));
-	} else {
-		/* UDP has no other. */
-		return -EINVAL;
-	}
 	len = ntohs(udp_hdr(skb)->len);
-	if (skb_network_header_len(skb) != ip_len ||
-	    len < sizeof(struct udphdr) || len > skb->len)
+	if (!xrdma_rx_ip(skb) || len < sizeof(struct udphdr) || len > skb->len)
 		return -EINVAL;
-	info->ip = skb_network_header(skb);
-	info->ip_len = ip_len;
-	info->tos = tos;
 	info->payload = payload;
 	info->payload_len = len - sizeof(struct udphdr);
+	return 0;
+}
+
+/*
+ * The same for an intact train: what it finds of the payload are the transport headers.
+ * Their lengths are as they were built.
+ */
+int xrdma_rx_parse_train(struct sk_buff *skb)
+{
+	struct xrdma_rx_info *info = xrdma_rx_info(skb);
+
+	if (!xrdma_rx_ip(skb))
+		return -EINVAL;
+	info->payload = (const u8 *)(udp_hdr(skb) + 1);
+	info->payload_len = skb_headlen(skb) - sizeof(struct udphdr);
 	return 0;
 }
 
@@ -336,4 +358,37 @@ void xrdma_skb_queue_purge(struct sk_buff_head *q, __u32 *bytes,
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb)
 {
 	return skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
+}
+
+/*
+ * A copy of packet @part of a train that was parsed, to be kept: behind IP and UDP header it has
+ * the transport headers of the train, and then its own payload. So the memory of the train does
+ * not have to stay for the sake of one of its packets. NULL: no memory, or no such packet. Any
+ * context.
+ */
+struct sk_buff *xrdma_skb_copy_part(const struct sk_buff *skb, __u8 part)
+{
+	const struct xrdma_rx_info *info = (const struct xrdma_rx_info *)skb->cb;
+	u32 before = info->payload - info->ip, mtu = xrdma_train_mtu(skb);
+	const u8 *payload = xrdma_train_payload(skb, part);
+	struct xrdma_rx_info *copied;
+	struct sk_buff *one;
+
+	if (!payload)
+		return NULL;
+	one = alloc_skb(before + info->payload_len + mtu, GFP_ATOMIC | __GFP_NOWARN);
+	if (!one)
+		return NULL;
+	skb_put_data(one, info->ip, before + info->payload_len);
+	skb_put_data(one, payload, mtu);
+	/* What the headers do not say of the train. */
+	skb_shinfo(one)->gso_size = skb_shinfo(skb)->gso_size;
+	skb_shinfo(one)->gso_segs = skb_shinfo(skb)->gso_segs;
+	copied = xrdma_rx_info(one);
+	*copied = *info;
+	copied->ip = one->data;
+	copied->payload = one->data + before;
+	copied->way = XRDMA_RX_TRAIN_PART;
+	copied->part = part;
+	return one;
 }

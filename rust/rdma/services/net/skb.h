@@ -17,6 +17,8 @@ struct xrdma_process;
  * @XRDMA_RX_MEMBER: as another packet of one.
  * @XRDMA_RX_MERGED: as the first of packets that GRO has put together. The others came
  *	alone.
+ * @XRDMA_RX_TRAIN: it is a train (train.c), which stands for all its packets.
+ * @XRDMA_RX_TRAIN_PART: it is a copy of one packet of a train.
  */
 enum xrdma_rx_way {
 	XRDMA_RX_ALONE,
@@ -24,6 +26,8 @@ enum xrdma_rx_way {
 	XRDMA_RX_HEAD_PUT_OFF,
 	XRDMA_RX_MEMBER,
 	XRDMA_RX_MERGED,
+	XRDMA_RX_TRAIN,
+	XRDMA_RX_TRAIN_PART,
 };
 
 /**
@@ -39,10 +43,12 @@ struct xrdma_rx_link {
 /**
  * struct xrdma_rx_info - what the receive side wants to know of one packet
  * @link: the link layer that it came over.
- * @payload_len: bytes of UDP payload.
+ * @payload_len: bytes of UDP payload; of a train, or a packet of one, only those of the
+ *	transport headers of its first packet.
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
  * @way: how it came (enum xrdma_rx_way).
+ * @part: which packet of a train it is, if it is one (XRDMA_RX_TRAIN_PART).
  * @order: its place in a queue that is kept in order (xrdma_skb_queue_insert()).
  * @ip: first byte of the IP header; the UDP header follows it directly.
  * @payload: first byte of the UDP payload; linear.
@@ -56,6 +62,7 @@ struct xrdma_rx_info {
 	__u8 ip_len;
 	__u8 tos;
 	__u8 way;
+	__u8 part;
 	__u16 order;
 	const __u8 *ip;
 	const __u8 *payload;
@@ -69,6 +76,7 @@ struct xrdma_rx_info {
 #define XRDMA_RX_MAX (8 + 12 + 4 + 16 + 4 + 4096 + 4)
 
 int xrdma_rx_parse(struct sk_buff *skb);
+int xrdma_rx_parse_train(struct sk_buff *skb);
 bool xrdma_rx_dst(const struct sk_buff *skb, __u8 dst[16]);
 void xrdma_rx_read_link(const struct sk_buff *skb, struct xrdma_rx_link *link);
 void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link,
@@ -76,6 +84,7 @@ void xrdma_rx_detach(struct sk_buff *skb, const struct xrdma_rx_link *link,
 struct xrdma_rx_link xrdma_rx_link(struct sk_buff *skb);
 void xrdma_skb_consume(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
+struct sk_buff *xrdma_skb_copy_part(const struct sk_buff *skb, __u8 part);
 bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,
 			    struct sk_buff *skb, __u16 order, __u32 limit,
 			    __u32 max_bytes, struct xrdma_process *p);

@@ -10,7 +10,8 @@ use core::{
 
 use super::{
     Route,
-    Sender, //
+    Sender,
+    TxTrain, //
 };
 use crate::bindings;
 
@@ -188,7 +189,16 @@ impl TxBatch {
         unsafe { bindings::xrdma_tx_push(&mut self.list, skb, may_join, lacks_icrc) };
     }
 
-    /// Packets.
+    /// Appends a train of two packets or more along `route`, the one that it was allocated for.
+    /// One that has fewer is dropped; it is to be built as a packet.
+    pub fn push_train(&mut self, train: TxTrain, route: &mut Route) {
+        if let Some(skb) = train.finish(route) {
+            // SAFETY: By the type invariant; the list takes the train over.
+            unsafe { bindings::xrdma_tx_push(&mut self.list, skb.as_ptr(), false, false) };
+        }
+    }
+
+    /// Packets, those of trains included.
     #[inline]
     pub fn len(&self) -> usize {
         self.list.count as usize

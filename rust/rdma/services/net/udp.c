@@ -19,6 +19,7 @@
 #include "services/net/gso.h"
 #include "services/net/icrc.h"
 #include "services/net/skb.h"
+#include "services/net/train.h"
 #include "services/net/tunnel.h"
 #include "services/net/udp.h"
 
@@ -44,7 +45,7 @@ static bool xrdma_hooked;
 static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
 			  const struct xrdma_rx_link *link, enum xrdma_rx_way way)
 {
-	int ret = xrdma_rx_parse(skb);
+	int ret = way == XRDMA_RX_TRAIN ? xrdma_rx_parse_train(skb) : xrdma_rx_parse(skb);
 	__u8 dst[16];
 
 	if (unlikely(ret)) {
@@ -60,15 +61,22 @@ static void xrdma_receive(struct xrdma_tunnel *t, struct sk_buff *skb,
 /*
  * Hands the packets of an intact super-packet on, in their order, or of what GRO has put
  * together: their members, and no others, have come through a net device. The list is ours.
+ * A train has none, and is handed on as it is.
  */
 static void xrdma_receive_super(struct xrdma_tunnel *t, struct sk_buff *skb,
 				const struct xrdma_rx_link *link)
 {
 	enum xrdma_rx_way way = xrdma_icrc_is_put_off(skb) ? XRDMA_RX_HEAD_PUT_OFF :
 							     XRDMA_RX_HEAD;
-	struct sk_buff *seg = xrdma_gso_take_apart(skb), *next;
-	bool merged = seg->dev;
+	struct sk_buff *seg, *next;
+	bool merged;
 
+	if (xrdma_icrc_is_train(skb) && !skb_has_frag_list(skb)) {
+		xrdma_receive(t, skb, link, XRDMA_RX_TRAIN);
+		return;
+	}
+	seg = xrdma_gso_take_apart(skb);
+	merged = seg->dev;
 	xrdma_receive(t, skb, link, merged ? XRDMA_RX_MERGED : way);
 	skb_list_walk_safe(seg, seg, next) {
 		skb_mark_not_on_list(seg);
@@ -151,7 +159,8 @@ static int xrdma_encap_rcv(struct sock *sk, struct sk_buff *skb)
 	}
 	xrdma_rx_read_link(skb, &link);
 	is_super = skb_is_gso(skb) && xrdma_gso_is_ours(skb);
-	if (is_super && !xrdma_gso_is_intact(skb) && !xrdma_gro_is_intact(skb))
+	if (is_super && !xrdma_gso_is_intact(skb) && !xrdma_gro_is_intact(skb) &&
+	    !xrdma_train_is_intact(skb))
 		xrdma_receive_cut(t, sk, skb, &link);
 	else if (is_super == skb_is_gso(skb) && xrdma_steer(t, skb, &link))
 		return 0;

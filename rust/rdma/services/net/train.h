@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Trains: super-packets whose packets are not built. */
+#ifndef XRDMA_SERVICES_NET_TRAIN_H
+#define XRDMA_SERVICES_NET_TRAIN_H
+
+#include <linux/types.h>
+
+struct dst_entry;
+struct sk_buff;
+
+/**
+ * struct xrdma_train - the geometry of a train
+ * @first: bytes of transport headers of its first packet.
+ * @middle: bytes of those of the others: the first of the first packet's.
+ * @mtu: bytes of payload of each packet, a power of two.
+ * @count: packets.
+ */
+struct xrdma_train {
+	__u32 first;
+	__u32 middle;
+	__u32 mtu;
+	__u32 count;
+};
+
+__u8 xrdma_train_room(const struct dst_entry *dst);
+void xrdma_train_end(struct sk_buff *skb, const struct xrdma_train *train);
+bool xrdma_train_is_intact(struct sk_buff *skb);
+struct sk_buff *xrdma_train_cut(struct sk_buff *skb, unsigned int outer);
+__u32 xrdma_train_count(const struct sk_buff *skb);
+__u32 xrdma_train_mtu(const struct sk_buff *skb);
+__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index);
+
+#endif /* XRDMA_SERVICES_NET_TRAIN_H */
