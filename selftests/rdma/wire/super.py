@@ -164,6 +164,12 @@ def is_long(frame):
     return len(frame) > 14 + 20 + 8 + 1024 + 100
 
 
+# First and Middle packets of SENDs, WRITEs and READ responses: opcode, and bytes of headers.
+HEADERS = {(0x00, 12), (0x01, 12), (0x06, 28), (0x07, 12), (0x0D, 16), (0x0E, 12)}
+XRC_HEADERS = {(0xA0, 16), (0xA1, 16), (0xA6, 32), (0xA7, 16), (0xAD, 16), (0xAE, 12)}
+FIRST = (0x00, 0x06, 0x0D)
+
+
 def captured():
     """A capture holds what it has seen: what others hold is cut for us. It sees super-packets,
     unless they are off."""
@@ -172,11 +178,20 @@ def captured():
     taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
     cut()
     cut(version=6)
+    cut('xrc')
+    small()
     big = [f for t in taps for f, _ in t.frames() if roce.is_roce(f) and is_long(f)]
-    expect(big, 'no capture has a super-packet')
-    # IPv4, and the first packet has 1024 bytes of payload: here is its ICRC, which was put off.
-    icrcs = {f[14 + 28 + 12 + 1024 :][:4] for f in big if f[12:14] == b'\x08\x00'}
-    expect_eq(icrcs, {bytes(4)}, 'ICRCs in super-packets')
+    # What is behind the UDP header.
+    bodies = [f[14 + (28 if f[12:14] == b'\x08\x00' else 48) :] for f in big]
+    # The first packet has 8 bytes of payload: here is its ICRC, which was put off.
+    icrcs = {b[12 + 16 + 8 :][:4] for b in bodies if b[0] == wire.WRITE_ONLY}
+    expect_eq(icrcs, {bytes(4)}, 'ICRCs in super-packets of short messages')
+    # Those of long messages are trains: they have the headers of the first packet and the payload
+    # of all.
+    lengths = {(b[0], len(b) % 1024) for b in bodies if b[0] != wire.WRITE_ONLY}
+    expect(lengths <= HEADERS | XRC_HEADERS, f'bytes of headers of trains: {lengths}')
+    begun = {h for h in HEADERS | XRC_HEADERS if h[0] & 0x1F in FIRST}
+    expect(lengths >= begun, f'bytes of headers of trains: {lengths}')
     with Off('tx-gso-list'):
         cut(sent=False)
         frames = [f for t in taps for f, _ in t.frames() if roce.is_roce(f)]
@@ -575,6 +590,23 @@ WIRES = '''
 '''
 
 
+def sound(tap):
+    """The requests that came by a tap one by one are all right, and messages are complete."""
+    frames = [f for f, is_ours in tap.frames() if not is_ours and roce.is_roce(f)]
+    packets = [roce.Packet(f) for f in frames]
+    expect_eq([w for p in packets for w in p.wrong()], [], 'what is wrong with packets')
+    requests = [p for p in packets if not p.is_response]
+    # What may follow a First or a Middle packet of a SEND or a WRITE.
+    follow = {op: (0x01, 0x02, 0x03) for op in (0x00, 0x01)}
+    follow.update({op: (0x07, 0x08, 0x09) for op in (0x06, 0x07)})
+    for a, b in zip(requests, requests[1:]):
+        if a.opcode in follow:
+            expect(b.opcode in follow[a.opcode], f'{b.opcode:#x} after {a.opcode:#x}')
+            expect_eq(b.psn, (a.psn + 1) & 0xFFFFFF, 'sequence number')
+    asks = sum(p.ask for p in requests)
+    expect(0 < asks <= len(requests) // 2, f'{asks} of {len(requests)} ask')
+
+
 def through(what):
     """By way of something else than a link. What does not change them passes them on."""
     traffic.node.cache_clear()
@@ -587,11 +619,13 @@ def through(what):
     if what == 'bridge':
         # A port that takes none whole: they are cut on their way, and get their ICRCs.
         net.sh('in_host h3 ethtool -K p2 tx-gso-list off')
-        conn, rise = connect(), Rise()
+        conn, rise, tap = connect(), Rise(), Tap('h2', 'e2', supers=True)
         work(conn)
         expect(rise('x1', SENT), 'no super-packet was sent')
         expect_eq(rise('x2', RECEIVED), 0, 'super-packets that came whole')
         rise.none_lost()
+        sound(tap)
+        tap.close()
         conn.close()
 
 

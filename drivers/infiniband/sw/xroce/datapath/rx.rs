@@ -134,17 +134,29 @@ fn deliver(ns: NamespaceId, packet: Verified, qp: &WireQp) {
         qp.device.count(Counter::Unknown, 1);
         return;
     }
-    qp.device.count(Counter::ReceivedPackets, 1);
+    qp.device
+        .count(Counter::ReceivedPackets, packet.count().into());
     qp.device.count(Counter::ReceivedBytes, packet.len() as u64);
     if packet.is_super() {
         qp.device.count(Counter::ReceivedSupers, 1);
     } else if packet.is_merged() {
         qp.device.count(Counter::ReceivedMerged, 1);
     }
-    if is_response {
-        qp.response(packet);
-    } else {
-        qp.request(packet);
+    let hand = |packet| match is_response {
+        true => qp.response(packet),
+        false => qp.request(packet),
+    };
+    // A run that may wait for memory takes packets one by one.
+    match packet.count() {
+        2.. if qp.sleeps() => {
+            for index in 0..packet.count() {
+                match packet.part(index) {
+                    Some(part) => hand(part),
+                    None => qp.device.count(Counter::Dropped, 1),
+                }
+            }
+        }
+        _ => hand(packet),
     }
 }
 

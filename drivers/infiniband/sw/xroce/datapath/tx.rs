@@ -5,9 +5,16 @@
 use crate::params;
 use crate::prelude::*;
 use crate::rx::PKEY;
-use rdma::net::Icrc;
+use rdma::net::{
+    Icrc,
+    TxTrain, //
+};
 use roce::congestion;
-use roce::wire::Cnp;
+use roce::wire::{
+    Cnp,
+    HeaderBuf,
+    TrainHeader, //
+};
 
 /// Bytes of the invariant CRC at the end of each packet.
 pub(crate) const ICRC_LEN: usize = 4;
@@ -93,6 +100,159 @@ pub(crate) enum BuildError {
 impl From<Fault> for BuildError {
     fn from(_: Fault) -> Self {
         BuildError::Fault
+    }
+}
+
+/// Packets of one run and one direction on their way into a batch. The last ones may be a train
+/// ([`TxTrain`]) that grows with each.
+pub(crate) struct Assembly {
+    open: Option<OpenTrain>,
+    lost: u32,
+}
+
+/// A train that is being built. It has a packet.
+struct OpenTrain {
+    header: TrainHeader,
+    data: TxTrain,
+    /// Bytes of payload of each packet.
+    mtu: usize,
+}
+
+/// A packet to be built.
+#[derive(Clone, Copy)]
+pub(crate) struct Planned<'a> {
+    /// BTH and the extended headers.
+    pub(crate) header: &'a HeaderBuf,
+    /// Bytes of payload.
+    pub(crate) len: usize,
+    /// Zero bytes behind it.
+    pub(crate) pad: u8,
+    /// Whether it may be in a super-packet.
+    pub(crate) joining: Joining,
+    /// Packets behind it that may be in a train with it.
+    pub(crate) middles: u32,
+}
+
+impl OpenTrain {
+    /// A train that begins with `packet`, whose payload is to be filled in. `None`: there is to be
+    /// none.
+    fn begin(route: &mut Route, sender: &Sender, packet: &Planned<'_>) -> Option<Self> {
+        let mtu = u32::try_from(packet.len).ok()?;
+        let count = packet.middles.saturating_add(1).min(route.train_room(mtu));
+        if packet.joining == Joining::Alone || packet.pad != 0 || count < 2 {
+            return None;
+        }
+        let header = TrainHeader::begin(packet.header)?;
+        let first = u32::try_from(header.first_len()).ok()?;
+        let middle = u32::try_from(header.middle_len()).ok()?;
+        Some(OpenTrain {
+            data: TxTrain::alloc(route, sender, first, middle, mtu, count)?,
+            header,
+            mtu: packet.len,
+        })
+    }
+
+    /// Adds `packet`, whose payload is to be filled in, if it is the next one and there is room.
+    fn takes(&mut self, packet: &Planned<'_>) -> bool {
+        packet.joining == Joining::Allowed
+            && packet.len == self.mtu
+            && !self.data.is_full()
+            && self.header.push(packet.header)
+    }
+
+    /// Has `fill` write the payload of the packet that was added. If it fails, the packet is not in
+    /// the train; should it have asked for an acknowledgement, the one before it does.
+    fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>) -> Result<(), Fault> {
+        fill(self.data.next_mut().ok_or(Fault)?)?;
+        self.data.pass();
+        Ok(())
+    }
+}
+
+impl Assembly {
+    /// No packets.
+    pub(crate) fn new() -> Self {
+        Assembly {
+            open: None,
+            lost: 0,
+        }
+    }
+
+    /// Packets that are not in the batch yet.
+    pub(crate) fn len(&self) -> usize {
+        self.open
+            .as_ref()
+            .map_or(0, |open| open.data.len() as usize)
+    }
+
+    /// Packets that were added, and that there was no memory for in the end.
+    pub(crate) fn lost(&self) -> u32 {
+        self.lost
+    }
+
+    /// Builds `packet` of `sender`, whose payload `fill` writes, as the next one for `batch`.
+    /// [`Self::close`] has to follow the last one. Softirq or process context.
+    pub(crate) fn add(
+        &mut self,
+        batch: &mut TxBatch,
+        route: &mut Route,
+        sender: &Sender,
+        packet: &Planned<'_>,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
+    ) -> Result<(), BuildError> {
+        let grows = self.open.as_mut().is_some_and(|open| open.takes(packet));
+        if !grows {
+            self.close(batch, route, sender);
+            self.open = OpenTrain::begin(route, sender, packet);
+        }
+        let Some(open) = &mut self.open else {
+            let header = packet.header.as_slice();
+            let pad = usize::from(packet.pad);
+            let skb = build(route, sender, header, packet.len, pad, packet.joining, fill)?;
+            batch.push(skb, packet.joining);
+            return Ok(());
+        };
+        let filled = open.fill(fill);
+        if filled.is_err() || open.data.is_full() {
+            self.close(batch, route, sender);
+        }
+        Ok(filled?)
+    }
+
+    /// Ends the train, if there is one. A packet that no other has followed goes by itself.
+    /// Context as for [`Self::add`].
+    pub(crate) fn close(&mut self, batch: &mut TxBatch, route: &mut Route, sender: &Sender) {
+        let Some(OpenTrain {
+            header, mut data, ..
+        }) = self.open.take()
+        else {
+            return;
+        };
+        let count = data.len();
+        if count == 0 {
+            // The payload of the first packet could not be read.
+            return;
+        }
+        if count == 1 {
+            let payload = data.filled(0);
+            let (header, len, allowed) = (header.as_slice(), payload.len(), Joining::Allowed);
+            let built = build(route, sender, header, len, 0, allowed, |out| {
+                out.copy_from_slice(payload.get(..out.len()).ok_or(Fault)?);
+                Ok(())
+            });
+            match built {
+                Ok(skb) => batch.push(skb, allowed),
+                Err(_) => self.lost = self.lost.wrapping_add(1),
+            }
+            return;
+        }
+        let (first, header) = (data.header_mut(), header.as_slice());
+        if first.len() == header.len() {
+            first.copy_from_slice(header);
+            batch.push_train(data, route);
+        } else {
+            self.lost = self.lost.wrapping_add(count);
+        }
     }
 }
 

@@ -186,7 +186,8 @@ fn send_one(qp: &WireQp, io: &mut SendIo, wqe: &SendWqe) -> Result<Option<TxSkb>
 /// One run of the receive side.
 pub(crate) fn run_receive(qp: &WireQp, io: &mut RecvIo, packet: Option<Verified>) -> Run {
     match take_packets(qp, &qp.requests, packet, |packet| {
-        receive_one(qp, io, &packet)
+        receive_one(qp, io, &packet);
+        false
     }) {
         true => Run::Again,
         false => Run::Idle,
@@ -201,7 +202,7 @@ fn receive_one(qp: &WireQp, io: &mut RecvIo, packet: &Verified) {
         return;
     }
     // Connections alone get congestion notifications.
-    let Content::Message(datagram) = packet.content() else {
+    let Content::Message(datagram) = packet.content(0) else {
         return;
     };
     let Some(message) = check(qp, &datagram) else {

@@ -15,7 +15,6 @@
 
 use super::receive::RecvSide;
 use super::send::SendSide;
-use super::BACKLOG;
 use crate::prelude::*;
 use crate::rx::{
     Backlog,
@@ -51,9 +50,6 @@ pub(crate) const UNDER_WAY: u32 = 0;
 pub(crate) const ALL_TOLD: u32 = 1;
 /// It waits for none, and the request that ended last has no completion: its process was not told.
 pub(crate) const UNTOLD: u32 = 2;
-
-/// Bursts that empty a full backlog.
-pub(super) const BACKLOG_BURSTS: u32 = BACKLOG.div_ceil(BACKLOG_BURST);
 
 /// Who makes a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -104,6 +100,11 @@ impl Budget {
     /// Takes `count` requests without a packet from the budget.
     pub(crate) fn spend_requests(&mut self, count: u32) {
         self.packets = self.packets.saturating_sub(count);
+    }
+
+    /// Packets that may still be built.
+    pub(crate) fn packets(&self) -> u32 {
+        self.packets
     }
 
     /// Bytes of payload that were moved, at most those of the budget.
@@ -448,27 +449,27 @@ fn kick<T>(side: &Owner<T>, mut run: impl FnMut(&mut T) -> Run) -> bool {
 /// Hands the packets that wait in `backlog`, then `packet`, to `f`, as many as one run may take,
 /// and no more once the state of the queue pair changes or memory was waited for: each may have to
 /// wait for memory that is not pinned, for seconds, and whoever changes the queue pair waits for
-/// the run. True when some are left for another run, which sees the new state.
+/// the run. `f` says whether it has left a part of a train in `backlog`, which it does if memory
+/// was waited for. True when some are left for another run, which sees the new state.
 pub(crate) fn take_packets(
     qp: &WireQp,
     backlog: &Backlog,
     packet: Option<Verified>,
-    mut f: impl FnMut(Verified),
+    mut f: impl FnMut(Verified) -> bool,
 ) -> bool {
     let state = qp.state();
-    for _ in 0..BACKLOG_BURST {
+    let mut taken = 0u32;
+    while taken < BACKLOG_BURST {
         let now = qp.state();
         if now != state || now == QpState::Reset {
             break;
         }
         match backlog.pop() {
-            Some(first) => work::step(|| f(first)),
-            None => {
-                if let Some(packet) = packet {
-                    work::step(|| f(packet));
-                }
-                return false;
+            Some(first) => {
+                taken = taken.saturating_add(first.count());
+                let _ = work::step(|| f(first));
             }
+            None => return packet.is_some_and(|packet| work::step(|| f(packet))),
         }
         if work::has_waited() {
             break;
@@ -480,13 +481,48 @@ pub(crate) fn take_packets(
     true
 }
 
-/// What is in a packet of the connection `av`; one of another is counted, and taken for none.
-pub(crate) fn content_from<'a>(qp: &WireQp, av: &Av, packet: &'a Verified) -> Option<Content<'a>> {
+/// Hands `packet`, or each packet of a train in its order, to `f` with its index. What is left of a
+/// train when memory was waited for goes to `backlog`, for another run; says whether something
+/// does. Packets that wait there are taken before it, so it may be out of order then, as if the
+/// network had disordered it. What is left when the queue pair is reset is dropped.
+pub(super) fn for_each(
+    qp: &WireQp,
+    backlog: &Backlog,
+    packet: Verified,
+    mut f: impl FnMut(&Verified, u32),
+) -> bool {
+    f(&packet, 0);
+    let mut is_late = false;
+    for index in 1..packet.count() {
+        if qp.state() == QpState::Reset {
+            break;
+        }
+        is_late |= work::has_waited();
+        if !is_late {
+            f(&packet, index);
+            continue;
+        }
+        match packet.part(index) {
+            Some(part) => qp.leave(backlog, part),
+            None => qp.device.count(Counter::Dropped, 1),
+        }
+    }
+    is_late
+}
+
+/// What is in a packet of the connection `av`, the one with this index in a train; one of another
+/// connection is counted, and taken for none.
+pub(crate) fn content_from<'a>(
+    qp: &WireQp,
+    av: &Av,
+    packet: &'a Verified,
+    index: u32,
+) -> Option<Content<'a>> {
     if packet.src() != av.dst || packet.dst() != av.src {
         qp.device.count(Counter::Unknown, 1);
         return None;
     }
-    let content = packet.content();
+    let content = packet.content(index);
     if matches!(content, Content::Cnp) {
         qp.device.count(Counter::CnpHandled, 1);
     }

@@ -28,9 +28,11 @@ use crate::rx::Verified;
 use crate::tm::receive as tags;
 use crate::tx::{
     self,
+    Assembly,
     Av,
     BuildError,
-    Path, //
+    Path,
+    Planned, //
 };
 use crate::{
     mr,
@@ -190,16 +192,17 @@ impl RecvSide {
         }
     }
 
-    /// Handles one request packet, which may have been kept before. Its number, if it came before
-    /// an earlier one.
+    /// Handles one request packet, the one with this index in a train, which may have been kept
+    /// before. Returns its number if it came before an earlier one.
     fn take_request(
         &mut self,
         qp: &WireQp,
         packet: &Verified,
+        index: u32,
         was_kept: bool,
         now: u64,
     ) -> Option<Psn> {
-        let message = match content_from(qp, self.path.av(), packet) {
+        let message = match content_from(qp, self.path.av(), packet, index) {
             Some(Content::Message(message)) => message,
             Some(Content::Cnp) => {
                 qp.congested.store(1, Relaxed);
@@ -207,7 +210,7 @@ impl RecvSide {
             }
             None => return None,
         };
-        if packet.is_marked() && !was_kept {
+        if packet.is_marked(index) && !was_kept {
             qp.device.count(Counter::EcnMarked, 1);
             self.notify(qp, now);
         }
@@ -282,7 +285,15 @@ impl RecvSide {
     /// Sends the READ responses of one run. True when some are left.
     fn burst(&mut self, qp: &WireQp, now: u64, has_taken: bool) -> bool {
         let mut budget = Budget::new();
-        let more = self.fill_burst(qp, now, &mut budget);
+        let mut assembly = Assembly::new();
+        let more = self.fill_burst(qp, now, &mut budget, &mut assembly);
+        // The route is there if anything was built.
+        if let Ok(route) = self.path.route(qp.device.tunnel()) {
+            assembly.close(&mut self.io.replies, route, &qp.sender);
+        }
+        if assembly.lost() > 0 {
+            qp.device.count(Counter::SendError, assembly.lost().into());
+        }
         // A thread that may sleep runs anywhere.
         if !qp.sleeps() && qp.recv_home.note_sent(budget.moved(), false) {
             self.small_runs = 0;
@@ -296,7 +307,13 @@ impl RecvSide {
     }
 
     /// Builds them.
-    fn fill_burst(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> bool {
+    fn fill_burst(
+        &mut self,
+        qp: &WireQp,
+        now: u64,
+        budget: &mut Budget,
+        assembly: &mut Assembly,
+    ) -> bool {
         loop {
             // Whoever resets or destroys the queue pair waits for this run.
             if qp.state() == QpState::Reset {
@@ -306,9 +323,9 @@ impl RecvSide {
                 return false;
             };
             let joining = tx::joining(!response.again);
-            match work::step(|| self.build(qp, &response, joining)) {
-                Ok(skb) => {
-                    self.io.replies.push(skb, joining);
+            let most = budget.packets();
+            match work::step(|| self.build(qp, &response, joining, most, assembly)) {
+                Ok(()) => {
                     self.io.reply_count = self.io.reply_count.wrapping_add(1);
                 }
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
@@ -339,21 +356,27 @@ impl RecvSide {
         qp: &WireQp,
         response: &Response,
         joining: Joining,
-    ) -> Result<TxSkb, BuildError> {
-        let Ok(route) = self.path.route(qp.device.tunnel()) else {
-            return Err(BuildError::NoMemory);
+        most: u32,
+        assembly: &mut Assembly,
+    ) -> Result<(), BuildError> {
+        let route = self.path.route(qp.device.tunnel());
+        let route = route.map_err(|_| BuildError::NoMemory)?;
+        let slice = response.payload.filter(|slice| slice.len > 0);
+        let packet = Planned {
+            header: &response.header,
+            len: slice.map_or(0, |slice| slice.len as usize),
+            pad: response.pad,
+            joining,
+            middles: response.middles.min(most.saturating_sub(1)),
         };
-        let header = response.header.as_slice();
-        let pad = usize::from(response.pad);
-        let Some(slice) = response.payload.filter(|slice| slice.len > 0) else {
-            return tx::build(route, &qp.sender, header, 0, pad, joining, |_| Ok(()));
-        };
-        let pd = remote_pd(qp, slice.srqn)?;
-        let len = slice.len as usize;
-        tx::build(route, &qp.sender, header, len, pad, joining, |out| {
+        let replies = &mut self.io.replies;
+        assembly.add(replies, route, &qp.sender, &packet, |out| {
+            let Some(slice) = slice else {
+                return Ok(());
+            };
             mr::with_remote(
                 slice.rkey,
-                pd,
+                remote_pd(qp, slice.srqn)?,
                 qp.qpn,
                 slice.va,
                 u64::from(slice.len),

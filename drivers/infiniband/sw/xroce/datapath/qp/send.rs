@@ -26,10 +26,10 @@ pub(crate) use self::io::{
 use self::outgoing::Outgoing;
 use super::engine::{
     content_from,
+    for_each,
     take_packets,
     Budget,
     ALL_TOLD,
-    BACKLOG_BURSTS,
     UNDER_WAY,
     UNTOLD, //
 };
@@ -45,7 +45,8 @@ use crate::tx::{
     self,
     Av,
     BuildError,
-    Path, //
+    Path,
+    Planned, //
 };
 use crate::{
     limits,
@@ -58,7 +59,6 @@ use roce::requester::{
     Requester,
     RequesterConfig,
     SendWr,
-    Transmit,
     Wqe, //
 };
 use roce::wire::Content;
@@ -225,7 +225,7 @@ impl SendSide {
         let now = rdma::timer::now_ns();
         let mut budget = Budget::new();
         let more = take_packets(qp, &qp.responses, packet, |packet| {
-            self.response(qp, &packet, now)
+            self.responses(qp, packet, now)
         });
         // An answer that waits may be the one that is missed.
         if !more && self.requester.next_deadline().is_some_and(|d| now >= d) {
@@ -258,9 +258,17 @@ impl SendSide {
         }
     }
 
-    /// Handles one response packet.
-    fn response(&mut self, qp: &WireQp, packet: &Verified, now: u64) {
-        let message = match content_from(qp, self.path.av(), packet) {
+    /// Handles a response packet, or those of a train. True if some of them are left in the backlog
+    /// ([`for_each`]).
+    fn responses(&mut self, qp: &WireQp, packet: Verified, now: u64) -> bool {
+        for_each(qp, &qp.responses, packet, |packet, index| {
+            self.response(qp, packet, index, now)
+        })
+    }
+
+    /// Handles one response packet, the one with this index in a train.
+    fn response(&mut self, qp: &WireQp, packet: &Verified, index: u32, now: u64) {
+        let message = match content_from(qp, self.path.av(), packet, index) {
             Some(Content::Message(message)) => message,
             Some(Content::Cnp) => {
                 self.requester.on_congestion();
@@ -269,7 +277,7 @@ impl SendSide {
             }
             None => return,
         };
-        if packet.is_marked() {
+        if packet.is_marked(index) {
             // What a READ asks for at a time is bounded by the window.
             if message.opcode.family() == Family::ReadResponse {
                 self.requester.on_congestion();
@@ -299,8 +307,8 @@ impl SendSide {
         };
         qp.device.count(Counter::CnpSent, 1);
         let mut outgoing = Outgoing::new();
-        outgoing.push(skb, 0, Joining::Alone, 1);
-        outgoing.finish(qp);
+        outgoing.push(skb);
+        outgoing.finish(qp, None);
     }
 
     /// Builds and sends packets until the requester has none, or the budget is spent.
@@ -339,16 +347,26 @@ impl SendSide {
             }
             let len = transmit.payload.as_ref().map_or(0, |p| p.len);
             let joining = tx::joining(qp.kind.is_reliable() && !transmit.again);
+            let most = budget.packets();
+            let packet = Planned {
+                header: &transmit.header,
+                len: len as usize,
+                pad: transmit.pad,
+                joining,
+                middles: transmit.middles.min(most.saturating_sub(1)),
+            };
             let built = match &mut route {
-                Some(route) => work::step(|| build(&self.io, qp, route, &transmit, joining)),
+                Some(route) => work::step(|| {
+                    outgoing.add(qp, route, &packet, |out| match &transmit.payload {
+                        Some(p) => self.io.gather(qp.pd, p.slot, p.offset, out),
+                        None => Ok(()),
+                    })
+                }),
                 // Without a route the packet is lost, and the retry timer decides.
                 None => Err(BuildError::NoMemory),
             };
             match built {
-                Ok(skb) => {
-                    let burst = route.as_ref().map_or(1, |route| route.burst());
-                    outgoing.push(skb, len, joining, burst);
-                }
+                Ok(()) => {}
                 Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
                 Err(BuildError::Fault) => {
                     let slot = transmit.payload.map_or(0, |p| p.slot);
@@ -369,7 +387,7 @@ impl SendSide {
                 break Run::Again;
             }
         };
-        outgoing.finish(qp);
+        outgoing.finish(qp, route);
         self.note_sent(qp, budget.moved(), largest, &again);
         again
     }
@@ -399,21 +417,25 @@ impl SendSide {
             // in a run that it interrupted, and the error followed it: a bad READ of what was just
             // sent.
             let now = rdma::timer::now_ns();
-            while self.io.drained < BACKLOG_BURSTS {
-                let more =
-                    take_packets(qp, &qp.responses, None, |skb| self.response(qp, &skb, now));
+            while self.io.drained < BACKLOG {
+                let mut taken = 0u32;
+                let more = take_packets(qp, &qp.responses, None, |packet| {
+                    taken = taken.saturating_add(1);
+                    self.responses(qp, packet, now)
+                });
                 if !more {
                     break;
                 }
                 if work::has_waited() {
-                    // For memory: only a packet was taken. The run goes on in its turn.
+                    // For memory: only a packet, or a part of a train, was taken. The run goes on
+                    // in its turn.
                     self.io.drained_slowly = self.io.drained_slowly.saturating_add(1);
                     if self.io.drained_slowly < BACKLOG {
                         return Run::Again;
                     }
                     break;
                 }
-                self.io.drained = self.io.drained.saturating_add(1);
+                self.io.drained = self.io.drained.saturating_add(taken.max(1));
             }
         }
         qp.responses.purge();
@@ -573,27 +595,6 @@ pub(crate) fn idle(
         return true;
     }
     io.asleep()
-}
-
-/// Builds the packet that the requester described.
-fn build(
-    io: &SendIo,
-    qp: &WireQp,
-    route: &mut Route,
-    transmit: &Transmit,
-    joining: Joining,
-) -> Result<TxSkb, BuildError> {
-    let header = transmit.header.as_slice();
-    let pad = usize::from(transmit.pad);
-    match &transmit.payload {
-        Some(p) => {
-            let len = p.len as usize;
-            tx::build(route, &qp.sender, header, len, pad, joining, |out| {
-                io.gather(qp.pd, p.slot, p.offset, out)
-            })
-        }
-        None => tx::build(route, &qp.sender, header, 0, pad, joining, |_| Ok(())),
-    }
 }
 
 /// The requester's view of a work request.

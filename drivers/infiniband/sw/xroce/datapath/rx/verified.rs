@@ -25,8 +25,9 @@ use roce::wire::{
 use super::PKEY;
 use crate::tx::KernelCrc;
 
-/// A packet whose invariant CRC, transport headers, lengths and P_Key were found right. No CRC is
-/// computed of a member of a super-packet, which no wire can have changed.
+/// A packet, or a train, whose invariant CRC, transport headers, lengths and P_Key were found
+/// right. No CRC is computed of a train or of a member of a super-packet, which no wire can have
+/// changed.
 ///
 /// A packet is checked when it arrives, and never again: what the check found is kept with it. The
 /// check does not say that the packet fits its queue pair, nor that the numbers and keys in it are
@@ -41,9 +42,10 @@ impl Verified {
     /// The packet, and what is wrong with it.
     #[inline]
     pub(super) fn check(skb: RxSkb) -> Result<Self, (RxSkb, Refused)> {
-        let checked = match skb.is_unmoved() {
-            false => Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY),
-            true => Checked::check_unmoved(skb.payload(), PKEY),
+        let checked = match (skb.is_unmoved(), skb.is_of_train()) {
+            (_, true) => Checked::check_train(skb.payload(), PKEY),
+            (false, _) => Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY),
+            (true, _) => Checked::check_unmoved(skb.payload(), PKEY),
         };
         match checked {
             Ok(checked) => Ok(Verified(skb.note(checked))),
@@ -68,25 +70,52 @@ impl Verified {
         self.0.noted().dest_qpn()
     }
 
-    /// Headers and payload, for the run that handles the packet. This decodes the headers and
-    /// checks nothing.
+    /// Packets that it stands for: more than one if it is a train.
     #[inline]
-    pub(crate) fn content(&self) -> Content<'_> {
-        self.0.noted().content(self.0.payload())
+    pub(crate) fn count(&self) -> u32 {
+        match self.0.part() {
+            Some(_) => 1,
+            None => self.0.train_count(),
+        }
+    }
+
+    /// A copy of the packet with this index of a train, to be kept by itself. `None` without
+    /// memory, or if there is no such packet. Any context.
+    pub(crate) fn part(&self, index: u32) -> Option<Verified> {
+        self.0.copy_part(index).map(Verified)
+    }
+
+    /// Headers and payload, for the run that handles the packet, or the one with this index of a
+    /// train. This decodes the headers and checks nothing.
+    #[inline]
+    pub(crate) fn content(&self, index: u32) -> Content<'_> {
+        let (checked, payload) = (self.0.noted(), self.0.payload());
+        if !self.0.is_of_train() {
+            return checked.content(payload);
+        }
+        let index = self.0.part().unwrap_or(index);
+        let count = self.0.train_count();
+        checked.train_content(payload, index, count, self.0.train_payload(index))
     }
 
     /// Its sequence number, if it is a message.
     pub(crate) fn psn(&self) -> Option<Psn> {
-        match self.content() {
+        match self.content(0) {
             Content::Message(message) => Some(message.bth.psn),
             Content::Cnp => None,
         }
     }
 
-    /// Bytes of UDP payload.
+    /// Bytes of UDP payload of a packet that has just come, of all those of a train together.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.0.payload().len()
+        match self.0.is_of_train() {
+            false => self.0.payload().len(),
+            true => {
+                let (count, mtu) = (self.0.train_count() as usize, self.0.train_payload(0).len());
+                self.0.noted().train_bytes(self.0.payload(), count, mtu)
+            }
+        }
     }
 
     /// Whether it came as the first of a super-packet that was taken whole.
@@ -113,10 +142,10 @@ impl Verified {
         self.0.dst()
     }
 
-    /// Whether it met congestion on its way.
+    /// Whether it met congestion on its way. Of a train, this is said of the first packet.
     #[inline]
-    pub(crate) fn is_marked(&self) -> bool {
-        congestion::is_marked(self.0.tos())
+    pub(crate) fn is_marked(&self, index: u32) -> bool {
+        self.0.part().unwrap_or(index) == 0 && congestion::is_marked(self.0.tos())
     }
 
     /// Whether it is an IPv6 packet.

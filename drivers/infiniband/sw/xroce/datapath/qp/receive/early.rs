@@ -3,6 +3,7 @@
 //! Requests that came before an earlier one. The responder says which to keep; the packets wait in
 //! [`WireQp::early`] until the earlier one has come, and count like those of a backlog.
 
+use super::super::engine::for_each;
 use super::RecvSide;
 use crate::prelude::*;
 use crate::rx::Verified;
@@ -29,26 +30,48 @@ impl RecvSide {
         }
     }
 
-    /// Handles a request packet, and those that waited for it.
-    pub(super) fn request(&mut self, qp: &WireQp, packet: Verified, now: u64) {
-        if let Some(psn) = self.take_request(qp, &packet, false, now) {
-            self.on_early(qp, psn, packet, now);
+    /// Handles a request packet, or those of a train, and what waited for each.
+    /// True if some of them are left in the backlog ([`for_each`]).
+    pub(super) fn request(&mut self, qp: &WireQp, packet: Verified, now: u64) -> bool {
+        if packet.count() > 1 {
+            return for_each(qp, &qp.requests, packet, |train, index| {
+                // As in `take_packets`, nothing is executed any more.
+                if qp.state().is_error() {
+                    return;
+                }
+                if let Some(psn) = self.take_request(qp, train, index, false, now) {
+                    self.on_early(qp, psn, || train.part(index), now);
+                }
+                self.take_kept(qp, now);
+            });
+        }
+        if let Some(psn) = self.take_request(qp, &packet, 0, false, now) {
+            self.on_early(qp, psn, || Some(packet), now);
         }
         self.take_kept(qp, now);
+        false
     }
 
     /// Handles the kept requests whose turn it is, as many as this run may take.
     fn take_kept(&mut self, qp: &WireQp, now: u64) {
         while let Some(packet) = self.next_kept(qp) {
             // The one that was expected is not early.
-            let _ = self.take_request(qp, &packet, true, now);
+            let _ = self.take_request(qp, &packet, 0, true, now);
         }
     }
 
-    /// The request with the number `psn` came before an earlier one.
-    fn on_early(&mut self, qp: &WireQp, psn: Psn, packet: Verified, now: u64) {
+    /// The request with the number `psn` came before an earlier one. `packet` is it, if there is
+    /// memory to keep it.
+    fn on_early(
+        &mut self,
+        qp: &WireQp,
+        psn: Psn,
+        packet: impl FnOnce() -> Option<Verified>,
+        now: u64,
+    ) {
         self.drop_forgotten(qp);
-        let kept = self.responder.should_keep(psn) && qp.early.insert(packet, order(psn)).is_ok();
+        let kept = self.responder.should_keep(psn)
+            && packet().is_some_and(|packet| qp.early.insert(packet, order(psn)).is_ok());
         self.io.keeps |= kept;
         let (responder, mut env) = self.split(qp);
         responder.on_early(psn, kept, now, &mut env);

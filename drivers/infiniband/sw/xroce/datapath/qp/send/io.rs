@@ -91,7 +91,8 @@ pub(crate) struct SendIo {
     pub(super) failure: Option<Failure>,
     /// Everything is flushed.
     pub(super) flushed: bool,
-    /// Bursts of answers that the flush in progress has taken from the backlog.
+    /// Packets that the flush in progress has taken from the backlog; a train counts as one from
+    /// the backlog.
     pub(super) drained: u32,
     /// Answers that it has taken one by one, because they waited for memory.
     pub(super) drained_slowly: u32,

@@ -3,12 +3,18 @@
 //! The packets of one run, on their way to the network stack.
 
 use crate::prelude::*;
-use crate::tx;
+use crate::tx::{
+    self,
+    Assembly,
+    BuildError,
+    Planned, //
+};
 
 /// Packets that one run of a send side has built. They are handed over in bursts, and counted at
 /// the end of the run.
 pub(super) struct Outgoing {
     batch: TxBatch,
+    assembly: Assembly,
     packets: u64,
     /// Bytes of payload in these.
     bytes: u64,
@@ -20,30 +26,63 @@ impl Outgoing {
     pub(super) fn new() -> Self {
         Outgoing {
             batch: TxBatch::new(),
+            assembly: Assembly::new(),
             packets: 0,
             bytes: 0,
             flushed: Flushed::default(),
         }
     }
 
-    /// Takes a packet with `payload` bytes; hands over what there is if that is `burst` packets
-    /// ([`Route::burst`]). Softirq or process context.
-    pub(super) fn push(&mut self, skb: TxSkb, payload: u32, joining: Joining, burst: usize) {
+    /// Builds `packet`, whose payload `fill` writes; hands over what there is if that is as many
+    /// packets as the route takes at a time ([`Route::burst`]). Softirq or process context.
+    pub(super) fn add(
+        &mut self,
+        qp: &WireQp,
+        route: &mut Route,
+        packet: &Planned<'_>,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
+    ) -> Result<(), BuildError> {
+        let (batch, sender) = (&mut self.batch, &qp.sender);
+        // A train that begins ends with the burst at the latest.
+        let room = route
+            .burst()
+            .saturating_sub(batch.len().wrapping_add(self.assembly.len()));
+        let packet = &Planned {
+            middles: packet.middles.min(room.saturating_sub(1) as u32),
+            ..*packet
+        };
+        self.assembly.add(batch, route, sender, packet, fill)?;
         self.packets = self.packets.wrapping_add(1);
-        self.bytes = self.bytes.wrapping_add(u64::from(payload));
-        self.batch.push(skb, joining);
-        if self.batch.len() >= burst {
-            self.flushed = self.flushed.and(self.batch.flush());
+        self.bytes = self.bytes.wrapping_add(packet.len as u64);
+        if batch.len().wrapping_add(self.assembly.len()) >= route.burst() {
+            self.assembly.close(batch, route, sender);
+            self.flushed = self.flushed.and(batch.flush());
         }
+        Ok(())
     }
 
-    /// Hands over what is left and counts all packets for `qp`. Context as for [`Self::push`].
-    pub(super) fn finish(mut self, qp: &WireQp) {
+    /// Takes a packet without payload that is complete. Context as for [`Self::add`].
+    pub(super) fn push(&mut self, skb: TxSkb) {
+        self.packets = self.packets.wrapping_add(1);
+        self.batch.push(skb, Joining::Alone);
+    }
+
+    /// Hands over what is left and counts all packets for `qp`; `route` is that of [`Self::add`].
+    /// Context as there.
+    pub(super) fn finish(mut self, qp: &WireQp, route: Option<&mut Route>) {
+        if let Some(route) = route {
+            self.assembly.close(&mut self.batch, route, &qp.sender);
+        }
         if self.packets == 0 {
             return;
         }
         qp.device.count(Counter::SentPackets, self.packets);
         qp.device.count(Counter::SentBytes, self.bytes);
-        tx::count_flushed(&qp.device, self.flushed.and(self.batch.flush()));
+        let lost = Flushed {
+            dropped: self.assembly.lost(),
+            ..Flushed::default()
+        };
+        let flushed = self.flushed.and(self.batch.flush()).and(lost);
+        tx::count_flushed(&qp.device, flushed);
     }
 }
