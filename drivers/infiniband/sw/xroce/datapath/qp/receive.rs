@@ -287,9 +287,11 @@ impl RecvSide {
         let mut budget = Budget::new();
         let mut assembly = Assembly::new();
         let more = self.fill_burst(qp, now, &mut budget, &mut assembly);
-        // The route is there if anything was built.
-        if let Ok(route) = self.path.route(qp.device.tunnel()) {
-            assembly.close(&mut self.io.replies, route, &qp.sender);
+        // The route is there if anything was built. It is not looked up for anything else.
+        if assembly.len() > 0 {
+            if let Ok(route) = self.path.route(qp.device.tunnel()) {
+                assembly.close(&mut self.io.replies, route, &qp.sender);
+            }
         }
         if assembly.lost() > 0 {
             qp.device.count(Counter::SendError, assembly.lost().into());

@@ -42,10 +42,10 @@ impl Verified {
     /// The packet, and what is wrong with it.
     #[inline]
     pub(super) fn check(skb: RxSkb) -> Result<Self, (RxSkb, Refused)> {
-        let checked = match (skb.is_unmoved(), skb.is_of_train()) {
-            (_, true) => Checked::check_train(skb.payload(), PKEY),
-            (false, _) => Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY),
-            (true, _) => Checked::check_unmoved(skb.payload(), PKEY),
+        let checked = match skb.is_unmoved() {
+            true if skb.is_of_train() => Checked::check_train(skb.payload(), PKEY),
+            true => Checked::check_unmoved(skb.payload(), PKEY),
+            false => Checked::check::<KernelCrc>(skb.headers(), skb.payload(), PKEY),
         };
         match checked {
             Ok(checked) => Ok(Verified(skb.note(checked))),
