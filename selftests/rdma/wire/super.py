@@ -38,9 +38,13 @@ BAD = (
 # one that was not lost.
 OVERTAKING = ('retransmits', 'out_of_seq_request', 'rcvd_seq_err')
 # All that are asked for.
-COUNTERS = (SENT, RECEIVED, MERGED, 'early_seq_naks', *BAD)
+PACKETS = ('sent_pkts', 'rcvd_pkts')
+MARKED = 'np_ecn_marked_roce_packets'
+COUNTERS = (SENT, RECEIVED, MERGED, MARKED, 'early_seq_naks', *PACKETS, *BAD)
 # IBV_MTU_*
 MTU1024, MTU4096 = 3, 5
+# IBV_ACCESS_ON_DEMAND
+ON_DEMAND = 1 << 6
 # 8.6 s: where nothing is lost, nothing is sent again, however busy the machine is.
 PATIENT = 21
 ENDS = (('h1', 'e1'), ('h2', 'e2'))
@@ -103,6 +107,11 @@ def whole(kind='rc', version=4, mtu=MTU1024):
             f'that {receiver} has received the super-packets of {sender}',
             10,
             lambda: rise(receiver, RECEIVED) == rise(sender, SENT),
+        )
+        ktap.wait_for(
+            f'that {receiver} has received the packets of {sender}',
+            10,
+            lambda: rise(receiver, PACKETS[1]) == rise(sender, PACKETS[0]),
         )
     rise.none_lost()
     conn.close()
@@ -411,6 +420,50 @@ def moved():
             conn.close()
 
 
+def waiting():
+    """Queue pairs that may have to wait for memory take packets out of super-packets one by one."""
+    conn = verbs.Rc(verbs.Node('x1', 4), verbs.Node('x2', 4), mtu=MTU1024, timeout=PATIENT)
+    size, rise = 65536, Rise()
+    access = verbs.ALL | ON_DEMAND
+    src, dst, back = conn.a.mr(size, access), conn.b.mr(size, access), conn.a.mr(size, access)
+    data = pattern(11, size)
+    put(src, data)
+    remote = {'rkey': dst.rkey, 'raddr': dst.buf}
+    conn.post(conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], **remote))
+    verbs.ok(verbs.poll(conn.send_cq))
+    expect(get(dst, size) == data, 'payload of the WRITE')
+    conn.post(conn.send_wr(WR.IBV_WR_RDMA_READ, [sge(back)], **remote))
+    verbs.ok(verbs.poll(conn.send_cq))
+    expect(get(back, size) == data, 'payload of the READ')
+    put(dst, bytes(size))
+    conn.post_recv(verbs.recv_wr([sge(dst)]))
+    conn.post(conn.send_wr(WR.IBV_WR_SEND, [sge(src)]))
+    verbs.ok(verbs.poll(conn.recv_cq))
+    verbs.ok(verbs.poll(conn.send_cq))
+    expect(get(dst, size) == data, 'payload of the SEND')
+    for dev in ('x1', 'x2'):
+        expect(rise(dev, RECEIVED), f'{dev} has received no super-packet')
+    rise.none_lost()
+    conn.close()
+
+
+def marked():
+    """A queue marks one long packet: that is one mark, not one for each packet that it stands
+    for."""
+    conn = connect()
+    traffic.write(conn, 20 * 1024)
+    net.sh('netem h1 e1 loss 100% ecn')
+    try:
+        rise = Rise()
+        traffic.write(conn, 20 * 1024)
+        expect(rise('x1', PACKETS[0]) >= 20, 'packets')
+        marks = rise('x2', MARKED)
+        expect(1 <= marks <= 6, f'{marks} marks')
+        conn.close()
+    finally:
+        net.sh('tc qdisc del dev e1 root', host='h1')
+
+
 def unreliable():
     """What nobody sends again goes alone from the start."""
     conn, rise = traffic.connect('uc', 'x1', 'x2', 4, MTU1024), Rise()
@@ -690,6 +743,7 @@ ktap.add('whole-mtu4096', lambda: whole(mtu=MTU4096))
 ktap.add('whole-xrc', lambda: whole('xrc'))
 FILTERED = (
     mirrored,
+    marked,
     never_through,
     changed_first,
     changed_later,
@@ -697,7 +751,7 @@ FILTERED = (
     moved,
     merged_changed,
 )
-PLAIN = (turned_off, captured, simple_devices, merged, unreliable, small, xdp, vlan)
+PLAIN = (turned_off, captured, simple_devices, merged, waiting, unreliable, small, xdp, vlan)
 # The link has no IPv6 any more after the last.
 for fn in (*PLAIN, *FILTERED, shrunk):
     # The debug kernel has no filters.
