@@ -24,6 +24,7 @@
 #include "services/net/route.h"
 #include "services/net/sender.h"
 #include "services/net/train.h"
+#include "services/net/train_pages.h"
 #include "services/net/tunnel.h"
 
 /*
@@ -33,9 +34,6 @@
  * to compete for the CPU.
  */
 #define XRDMA_TX_BURST 16
-
-/* Pages of a fragment of a train, by their order: 32 KiB, as of TCP's. */
-#define XRDMA_TRAIN_ORDER get_order(SZ_32K)
 
 #define XRDMA_HEADERS4 (sizeof(struct iphdr) + sizeof(struct udphdr))
 #define XRDMA_HEADERS6 (sizeof(struct ipv6hdr) + sizeof(struct udphdr))
@@ -443,7 +441,6 @@ __u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
 	struct sock *payer;
 	struct sk_buff *skb;
 	__u8 *first = NULL;
-	int error;
 
 	rcu_read_lock();
 	dst = xrdma_tx_dst(t, r, s, len, &payer);
@@ -455,15 +452,10 @@ __u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
 	    headers + train->first + train->mtu + XRDMA_ICRC_LEN > dst_mtu(dst))
 		goto out;
 	headroom = xrdma_tx_headroom(dst) + headers;
-	/* No reserves are for it: the packets can be built one by one. */
-	skb = alloc_skb_with_frags(headroom + train->first, len, XRDMA_TRAIN_ORDER, &error,
-				   GFP_NOWAIT | __GFP_NOWARN);
+	skb = xrdma_train_alloc(headroom, train->first, len);
 	if (!skb)
 		goto out;
-	skb_reserve(skb, headroom);
-	first = skb_put(skb, train->first);
-	skb->data_len = len;
-	skb->len += len;
+	first = skb->data;
 	/* From it follows where the payload of a packet is. */
 	skb_shinfo(skb)->gso_size = train->mtu;
 	xrdma_tx_own(skb, r, payer);

@@ -20,8 +20,8 @@
  * to any more: it is checked first and used afterwards. Linear data is the
  * kernel's own. Fragments may be pages that a process still has mapped
  * (splice(), MSG_ZEROCOPY, a packet socket's ring; not all of them are marked),
- * so they are copied, unless they are a driver's receive buffer. NULL: no
- * memory.
+ * so they are copied, unless they are of a page pool: a driver's receive
+ * buffer, or of a train, which no process has mapped. NULL: no memory.
  */
 static const u8 *xrdma_rx_payload(struct sk_buff *skb)
 {

@@ -91,8 +91,8 @@ static bool xrdma_train_read(const struct sk_buff *skb, unsigned int len,
 /*
  * Whether a received packet is a train as xrdma_train_end() left it, but for what the stack
  * writes into its IP and UDP headers, and nobody else has it. Its payload is then in pages that
- * route.c has allocated. A capture may have some of them, too, which only reads. skb->data is at
- * the UDP header.
+ * train_pages.c has allocated. A capture may have some of them, too, which only reads. skb->data
+ * is at the UDP header.
  */
 bool xrdma_train_is_intact(struct sk_buff *skb)
 {

@@ -20,6 +20,7 @@
 #include "services/net/icrc.h"
 #include "services/net/skb.h"
 #include "services/net/train.h"
+#include "services/net/train_pages.h"
 #include "services/net/tunnel.h"
 #include "services/net/udp.h"
 
@@ -402,6 +403,7 @@ int xrdma_udp_init(xrdma_icrc_fn icrc)
 
 	if (ret)
 		return ret;
+	xrdma_train_pages_init();
 	xrdma_icrc_init(icrc);
 	xrdma_set_hooked(true);
 	return 0;
@@ -412,5 +414,6 @@ void xrdma_udp_exit(void)
 {
 	xrdma_set_hooked(false);
 	xrdma_icrc_exit();
+	xrdma_train_pages_exit();
 	unregister_pernet_subsys(&xrdma_net_ops);
 }
