@@ -52,6 +52,7 @@ pub use local::{
     LocalOk, //
 };
 pub use transmit::{
+    Middles,
     Payload,
     Transmit, //
 };

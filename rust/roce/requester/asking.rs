@@ -21,11 +21,12 @@ const MAX_UNASKED_MESSAGES: u32 = 16;
 const MAX_UNASKED_PACKETS: u32 = 64;
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
-    /// Whether the next packet must ask for an ACK.
+    /// Whether the next packet, which leaves `room` in the window, must ask for an ACK. `ends`: the
+    /// request that it is the last packet of.
     #[inline]
-    pub(super) fn must_ask(&mut self, wqe: &Wqe, is_last: bool, room: u32) -> bool {
+    pub(super) fn must_ask(&mut self, ends: Option<&Wqe>, room: u32) -> bool {
         self.unasked_packets = self.unasked_packets.wrapping_add(1);
-        if is_last {
+        if ends.is_some() {
             self.unasked_messages = self.unasked_messages.wrapping_add(1);
         }
         let many = self.most_unasked();
@@ -33,9 +34,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             || self.unasked_packets >= many
             // The last one that is sent again.
             || (self.next != self.max && self.next.next() == self.max)
-            || (is_last
-                && (self.unasked_messages >= MAX_UNASKED_MESSAGES
-                    || !(self.another_follows(room) || self.can_wait(wqe))));
+            || ends.is_some_and(|wqe| {
+                self.unasked_messages >= MAX_UNASKED_MESSAGES
+                    || !(self.another_follows(room) || self.can_wait(wqe))
+            });
         if ask {
             self.unasked_packets = 0;
             self.unasked_messages = 0;

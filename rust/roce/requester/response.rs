@@ -12,7 +12,11 @@ use super::{
     State,
     Wqe, //
 };
-use crate::opcode::Family;
+use crate::opcode::{
+    Family,
+    Opcode,
+    Operation, //
+};
 use crate::psn::Psn;
 use crate::rnr;
 use crate::status::WcStatus;
@@ -368,6 +372,54 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
         }
         self.on_response_done(psn, now, env);
+    }
+
+    /// Takes `count` Middle packets of a READ response at once. `packet` is the first of them, but
+    /// for its payload, which is that of all, one behind the other.
+    ///
+    /// False, and nothing is done but that some of the payload may have been stored, unless these
+    /// are what is missing next, all of it can be stored, and nothing is waited for that came out
+    /// of order: then each of them is to be [handled](Self::handle_response) by itself.
+    pub fn handle_middles<E: RequesterEnv>(
+        &mut self,
+        packet: &Packet<'_>,
+        count: u32,
+        now: u64,
+        env: &mut E,
+    ) -> bool {
+        let (service, mtu) = (self.config.service, self.config.mtu);
+        if self.state != State::Ready
+            || self.local_slot.is_some()
+            || packet.opcode != Opcode::new(service.transport(), Operation::ReadResponseMiddle)
+            || !service.is_reliable()
+            || !pkey_matches(packet.bth.pkey, self.config.pkey)
+            || packet.bth.psn != self.una
+            || !self.early.is_none()
+            || self.early.placed() != 0
+            || mtu.bytes().checked_mul(count) != Some(packet.payload_len())
+        {
+            return false;
+        }
+        let slot = self.head;
+        let Some(wqe) = self.oldest_assigned() else {
+            return false;
+        };
+        let index = self.una.since(wqe.psn);
+        // The last packet ends more than itself.
+        if count == 0
+            || wqe.wr.op != SendOp::Read
+            || index.saturating_add(count) >= wqe.packets
+            || count > self.max.since(self.una)
+            || env
+                .scatter(slot, mtu.offset(index), packet.payload)
+                .is_err()
+        {
+            return false;
+        }
+        self.advance_una(self.una.add(count));
+        self.on_progress(count, now);
+        self.on_recovery_response();
+        true
     }
 
     fn on_atomic_ack<E: RequesterEnv>(&mut self, psn: Psn, original: u64, now: u64, env: &mut E) {

@@ -63,6 +63,15 @@ pub struct Transmit {
     pub again: bool,
 }
 
+/// Middle packets that were polled without being built ([`Requester::poll_middles`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Middles {
+    /// How many. They have the path MTU of payload each.
+    pub count: u32,
+    /// The last of them asks for an acknowledgement.
+    pub ack_req: bool,
+}
+
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// The next packet to send, or `None` when there is none for now.
     ///
@@ -115,6 +124,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if is_data {
             self.on_paced(now);
         }
+        self.on_transmit(was_at_end, now);
+        Some(transmit)
+    }
+
+    /// A packet was polled; `was_at_end`: none behind it was sent before.
+    #[inline]
+    fn on_transmit(&mut self, was_at_end: bool, now: u64) {
         if self.ack_deadline.is_none() {
             self.start_ack_timer(now);
         }
@@ -127,7 +143,50 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         {
             self.timed = Some((self.next.prev(), now));
         }
-        Some(transmit)
+    }
+
+    /// Polls packets that are not built, up to `most` of them: those behind a packet that was just
+    /// polled, with no other call since, which can be in a train with it ([`Transmit::middles`]).
+    /// Each is what [`Self::poll_transmit`] would have returned, at the same time `now`, but for
+    /// its headers. There are fewer if the window, the pace or a request for an acknowledgement
+    /// ends them.
+    #[inline]
+    pub fn poll_middles(&mut self, most: u32, now: u64) -> Middles {
+        let mut middles = Middles::default();
+        let most = most.min(self.middles_left());
+        while middles.count < most && !middles.ack_req && !self.is_paced(now) {
+            let room = self.window_room();
+            if room == 0 {
+                break;
+            }
+            middles.ack_req = self.must_ask(None, room.saturating_sub(1));
+            middles.count = middles.count.wrapping_add(1);
+            self.passed(1, false);
+            self.on_paced(now);
+            self.on_transmit(true, now);
+        }
+        middles
+    }
+
+    /// Middle packets between the cursor and the last packet of the message, if
+    /// [`Self::poll_transmit`] would go on with them at once, and none of them was sent before.
+    fn middles_left(&self) -> u32 {
+        if self.state != State::Ready
+            || !self.config.service.is_reliable()
+            || self.local_slot.is_some()
+            || self.recovery.is_trial()
+            || self.next != self.max
+            || self.sent_packets == 0
+            || self.sent >= self.assigned
+        {
+            return 0;
+        }
+        match self.wqe(self.slot_at(self.sent)) {
+            Some(wqe) if !wqe.wr.op.has_response() && wqe.fault.is_none() => wqe
+                .packets
+                .saturating_sub(self.sent_packets.saturating_add(1)),
+            _ => 0,
+        }
     }
 
     /// The next packet of the request in `slot`, the one at the transmit cursor.
@@ -437,7 +496,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let is_imm = matches!(wr.op, SendOp::SendImm | SendOp::WriteImm);
         let raises_event = !matches!(wr.op, SendOp::Write);
 
-        let ack_req = self.config.service.is_reliable() && self.must_ask(&wqe, is_last, room);
+        let ends = is_last.then_some(&wqe);
+        let ack_req = self.config.service.is_reliable() && self.must_ask(ends, room);
         let bits = Bits {
             solicited: is_last && wr.solicited && raises_event,
             ack_req,
@@ -462,6 +522,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             .emit(&mut header);
         }
         let again = self.passed(1, is_last);
+        let middles = match ack_req {
+            true => 0,
+            false => wqe
+                .packets
+                .saturating_sub(index.saturating_add(2))
+                .min(room)
+                .min(self.until_asked()),
+        };
         Some(Transmit {
             header,
             payload: (len != 0).then_some(Payload {
@@ -470,11 +538,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 len,
             }),
             pad,
-            middles: wqe
-                .packets
-                .saturating_sub(index.saturating_add(2))
-                .min(room)
-                .min(self.until_asked()),
+            middles,
             again,
         })
     }

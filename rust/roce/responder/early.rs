@@ -172,9 +172,15 @@ impl Early {
         self.wait = self.wait.saturating_sub(self.wait >> 2);
     }
 
+    /// Something is kept, or a packet came early.
+    #[inline]
+    pub(super) const fn is_busy(&self) -> bool {
+        self.count != 0 || self.mark.is_some() || self.is_taken
+    }
+
     /// A packet came that is no copy, so nobody has probed.
     #[inline]
-    fn on_new(&mut self) {
+    pub(super) fn on_new(&mut self) {
         if let Some(closer) = self.closer.filter(|c| c.cause == Cause::Time) {
             self.closer = None;
             self.on_late_copied(closer.late);

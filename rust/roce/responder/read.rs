@@ -20,6 +20,7 @@ use crate::opcode::{
     Operation,
     Position, //
 };
+use crate::psn::Psn;
 use crate::wire::{
     pad,
     HeaderBuf,
@@ -167,6 +168,47 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             middles: resource.end.saturating_sub(at.saturating_add(2)),
             again: resource.is_repeated,
         })
+    }
+
+    /// Polls packets that are not built, up to `most` of them: those behind the READ response just
+    /// polled that can be in a train with it ([`Response::middles`]). Returns how many.
+    #[inline]
+    pub fn poll_middles(&mut self, most: u32) -> u32 {
+        let last = self.last_response;
+        let passed = self.oldest_pending().and_then(|index| {
+            let resource = self.resources.get_mut(index as usize)?;
+            if resource.operation != Operation::ReadRequest
+                || resource.next <= resource.start
+                || resource.psn.add(resource.next) != last.next()
+            {
+                return None;
+            }
+            // The last one of the response is not like the others.
+            let rest = resource.end.saturating_sub(resource.next.saturating_add(1));
+            let count = rest.min(most);
+            resource.next = resource.next.wrapping_add(count);
+            Some(count)
+        });
+        let count = passed.unwrap_or(0);
+        self.last_response = last.add(count);
+        if self
+            .ack_owed
+            .is_some_and(|end| !self.is_later(end, self.last_response))
+        {
+            self.ack_owed = None;
+        }
+        count
+    }
+
+    /// The last `count` of the packets that [`Self::poll_middles`] just polled are not sent: the
+    /// one before them is the one just polled.
+    pub fn unpoll(&mut self, count: u32) {
+        let last = self.last_response;
+        self.with_resource(last, |r| {
+            r.next = r.next.saturating_sub(count);
+            Some(())
+        });
+        self.last_response = Psn::new(last.get().wrapping_sub(count));
     }
 
     /// The memory of the READ response just polled cannot be read any more:

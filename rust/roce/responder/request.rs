@@ -16,12 +16,14 @@ use super::{
     ResponderEnv,
     State, //
 };
+use crate::mtu::MAX_MESSAGE;
 use crate::opcode::{
     Family,
     Position, //
 };
 use crate::ud::pkey_matches;
 use crate::wire::Packet;
+use crate::xrc::srqn_of;
 
 /// UC: a packet that comes so few numbers late is a copy, or was overtaken.
 const STALE: u32 = 4096;
@@ -96,6 +98,83 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             }
         }
         false
+    }
+
+    /// Takes `count` Middle packets of a SEND or a WRITE at once. `packet` is the first of them,
+    /// but for its payload, which is that of all, one behind the other, and for its AckReq bit,
+    /// which is that of the last.
+    ///
+    /// False, and nothing is done but that some of the payload may have been stored, unless these
+    /// are what is expected next, all of it can be stored, and nothing is kept: then each of them
+    /// is to be [taken](Self::take_request) by itself.
+    #[must_use]
+    pub fn take_middles<E: ResponderEnv>(
+        &mut self,
+        packet: &Packet<'_>,
+        count: u32,
+        env: &mut E,
+    ) -> bool {
+        let (service, len) = (self.config.service, packet.payload_len());
+        if self.state != State::Ready
+            || self.is_local_open
+            || packet.opcode.transport != service.transport()
+            || packet.opcode.position() != Position::Middle
+            || !service.is_reliable()
+            || !pkey_matches(packet.bth.pkey, self.config.pkey)
+            || packet.bth.psn != self.epsn
+            || self.gap != Gap::None
+            || self.early.is_busy()
+            || count == 0
+            || self.config.mtu.bytes().checked_mul(count) != Some(len)
+        {
+            return false;
+        }
+        let srqn = srqn_of(packet);
+        let message = match (packet.opcode.family(), self.message) {
+            (Family::Send, Message::Send { received, srqn: of }) if of == srqn => {
+                let total = received.saturating_add(len);
+                if total > MAX_MESSAGE || env.scatter(received, packet.payload).is_err() {
+                    return false;
+                }
+                Message::Send {
+                    received: total,
+                    srqn,
+                }
+            }
+            (
+                Family::Write,
+                Message::Write {
+                    received,
+                    total,
+                    va,
+                    rkey,
+                    srqn: of,
+                },
+            ) if of == srqn => {
+                let sum = received.saturating_add(len);
+                let at = va.wrapping_add(u64::from(received));
+                // The last byte is in the last packet.
+                if sum >= total || env.remote_write(srqn, rkey, at, packet.payload).is_err() {
+                    return false;
+                }
+                Message::Write {
+                    received: sum,
+                    total,
+                    va,
+                    rkey,
+                    srqn,
+                }
+            }
+            _ => return false,
+        };
+        self.message = message;
+        self.advance(count);
+        self.early.on_new();
+        if packet.bth.ack_req {
+            self.owe_ack(self.epsn);
+        }
+        self.answer_atomic_now(env);
+        true
     }
 
     /// UC: nobody is told, nothing comes again; what is left of a broken

@@ -6,6 +6,12 @@ use roce::opcode::{
     Headers,
     Opcode, //
 };
+use roce::wire::{
+    Checked,
+    Content,
+    HeaderBuf,
+    TrainHeader, //
+};
 
 /// A packet, header by header; the operation code says which ones are used.
 #[derive(Clone, Default)]
@@ -119,4 +125,27 @@ impl Raw {
         b.resize(b.len() + pad, 0);
         b
     }
+}
+
+/// The headers of `count` Middle packets behind a packet with the headers `before`, of which the
+/// last asks for an acknowledgement if `ack_req`. They are made from the headers of the train.
+pub fn middles(before: &HeaderBuf, count: u32, ack_req: bool) -> Vec<Vec<u8>> {
+    let mut train = TrainHeader::begin(before).expect("nothing may follow it");
+    train.extend(count, ack_req);
+    let header = train.as_slice();
+    let checked = Checked::check_train(header, 0xffff).expect("it is a train");
+    (1..=count)
+        .map(|i| {
+            let content = checked.train_content(header, (i, i), count + 1, &[]);
+            let Content::Message(packet) = content else {
+                panic!("a message became a CNP");
+            };
+            let mut out = HeaderBuf::new();
+            packet.bth.emit(&mut out);
+            if let Some(xrceth) = packet.xrceth {
+                xrceth.emit(&mut out);
+            }
+            out.as_slice().to_vec()
+        })
+        .collect()
 }

@@ -28,6 +28,7 @@ use roce::responder::{
     ResponderEnv, //
 };
 
+use super::build::middles;
 use super::crc;
 use super::network::{
     Faults,
@@ -428,6 +429,18 @@ impl Sim {
             }
             bytes.resize(bytes.len() + usize::from(t.pad), 0);
             self.network.send(self.now, peer, crc::seal(bytes));
+            // Those that may follow in a train are polled at once now and then.
+            if t.again || t.middles == 0 || self.rng.below(2) == 0 {
+                continue;
+            }
+            let most = self.rng.range(1, u64::from(t.middles) + 1) as u32;
+            let polled = node.requester.poll_middles(most, self.now);
+            let p = t.payload.expect("they have a payload");
+            let work = &node.send.work[node.send.slots[p.slot as usize]];
+            for (i, mut bytes) in (1..).zip(middles(&t.header, polled.count, polled.ack_req)) {
+                bytes.extend(work.payload(p.offset + p.len * i, p.len));
+                self.network.send(self.now, peer, crc::seal(bytes));
+            }
         }
         for _ in 0..budget {
             let node = &mut self.nodes[side];
@@ -444,6 +457,17 @@ impl Sim {
             }
             bytes.resize(bytes.len() + usize::from(r.pad), 0);
             self.network.send(self.now, peer, crc::seal(bytes));
+            if r.again || r.middles == 0 || self.rng.below(2) == 0 {
+                continue;
+            }
+            let most = self.rng.range(1, u64::from(r.middles) + 1) as u32;
+            let count = node.responder.poll_middles(most);
+            let p = r.payload.expect("they have a payload");
+            for (i, mut bytes) in (1..).zip(middles(&r.header, count, false)) {
+                let va = p.va + u64::from(p.len * i);
+                bytes.extend(node.recv.fetch(p.rkey, va, p.len).expect("as above"));
+                self.network.send(self.now, peer, crc::seal(bytes));
+            }
         }
         self.flush_replies(side);
     }

@@ -130,6 +130,26 @@ impl TrainHeader {
         true
     }
 
+    /// Whether another packet may follow: the last one does not ask for an acknowledgement.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        !self.last.ack_req
+    }
+
+    /// Adds `count` packets that follow, if any may; the last of them asks for an acknowledgement
+    /// if `ack_req`. With a `count` of 0, the last packet that is there asks.
+    #[inline]
+    pub fn extend(&mut self, count: u32, ack_req: bool) {
+        if !self.is_open() {
+            return;
+        }
+        if ack_req {
+            self.header.set_bits(ACK, ACK_REQ);
+        }
+        self.last.psn = self.last.psn.add(count);
+        self.last.ack_req = ack_req;
+    }
+
     /// The headers of the train.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
@@ -190,11 +210,15 @@ impl Checked {
     /// What packet `index` of a train of `count` packets holds, `payload` being its payload.
     /// `header` are the headers that were checked. (From others this makes a packet that may lack
     /// headers; requester and responder refuse it.)
+    ///
+    /// Several packets can be read as one, with the payload of all one behind the other: then
+    /// `last` is the index of the last of them, which says whether an acknowledgement is asked for;
+    /// else it is `index`, too.
     #[inline]
     pub fn train_content<'a>(
         &self,
         header: &'a [u8],
-        index: u32,
+        (index, last): (u32, u32),
         count: u32,
         payload: &'a [u8],
     ) -> Content<'a> {
@@ -208,7 +232,7 @@ impl Checked {
             packet.bth.psn = packet.bth.psn.add(index);
             (packet.reth, packet.aeth) = (None, None);
         }
-        packet.bth.ack_req &= index.wrapping_add(1) == count;
+        packet.bth.ack_req &= last.wrapping_add(1) == count;
         packet.payload = payload;
         Content::Message(packet)
     }
@@ -371,7 +395,7 @@ mod tests {
                     bytes.extend(payload);
                     let expected = Packet::parse(&bytes).unwrap();
                     let Content::Message(got) =
-                        checked.train_content(train.as_slice(), i, 5, &payload)
+                        checked.train_content(train.as_slice(), (i, i), 5, &payload)
                     else {
                         panic!("a message became a CNP");
                     };

@@ -248,18 +248,23 @@ impl<N> RxSkb<N> {
         }
     }
 
-    /// The payload of packet `index` of the train that it is, or its own, if it was copied from
-    /// one; nothing, if there is no such packet.
+    /// The payload of packet `index` of the train that it is, and of those behind it, up to `most`
+    /// packets, whose payload follows in memory; or its own, if it was copied from a train; or
+    /// nothing, if there is no such packet.
     #[inline]
-    pub fn train_payload(&self, index: u32) -> &[u8] {
-        if !self.is_of_train() {
+    pub fn train_payload(&self, index: u32, most: u32) -> &[u8] {
+        if !self.is_of_train() || most == 0 {
             return &[];
         }
+        let (skb, mut count) = (self.as_raw(), 1);
         // SAFETY: By the type invariant it is a train, or was copied from one.
-        let len = unsafe { bindings::xrdma_train_mtu(self.as_raw()) };
+        let mtu = unsafe { bindings::xrdma_train_mtu(skb) };
         let payload = match self.is_train() {
             // SAFETY: It is an intact train.
-            true => unsafe { bindings::xrdma_train_payload(self.as_raw(), index).cast_const() },
+            true => unsafe {
+                count = most;
+                bindings::xrdma_train_payload(skb, index, &mut count).cast_const()
+            },
             // SAFETY: By the type invariant, `xrdma_skb_copy_part()` has put it behind the
             // transport headers.
             false => unsafe {
@@ -268,9 +273,12 @@ impl<N> RxSkb<N> {
             },
         };
         match NonNull::new(payload.cast_mut()) {
-            // SAFETY: There are so many bytes in a page of the packet, or in the copy, which nobody
-            // writes to, and which stay as long as the packet.
-            Some(payload) => unsafe { slice::from_raw_parts(payload.as_ptr(), len as usize) },
+            // SAFETY: There are `mtu` bytes for each of `count` packets in a page of the train, or
+            // for one in the copy, which nobody writes to, and which stay as long as the packet.
+            Some(payload) => unsafe {
+                let len = (mtu as usize).wrapping_mul(count as usize);
+                slice::from_raw_parts(payload.as_ptr(), len)
+            },
             None => &[],
         }
     }

@@ -370,7 +370,8 @@ struct sk_buff *xrdma_skb_copy_part(const struct sk_buff *skb, __u8 part)
 {
 	const struct xrdma_rx_info *info = (const struct xrdma_rx_info *)skb->cb;
 	u32 before = info->payload - info->ip, mtu = xrdma_train_mtu(skb);
-	const u8 *payload = xrdma_train_payload(skb, part);
+	u32 count = 1;
+	const u8 *payload = xrdma_train_payload(skb, part, &count);
 	struct xrdma_rx_info *copied;
 	struct sk_buff *one;
 

@@ -131,8 +131,11 @@ __u32 xrdma_train_count(const struct sk_buff *skb)
 	return skb_shinfo(skb)->gso_segs;
 }
 
-/* The payload of packet @index of a train, which is not a copy; NULL: it has no such packet. */
-__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index)
+/*
+ * The payload of packet @index of a train, which is not a copy, and of those behind it, up to
+ * *@count of them, that follow it in memory; sets *@count. NULL: there is no such packet.
+ */
+__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *count)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
 	u32 mtu = xrdma_train_mtu(skb), i;
@@ -141,8 +144,10 @@ __u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index)
 	for (i = 0; i < info->nr_frags; i++) {
 		const skb_frag_t *frag = &info->frags[i];
 
-		if (at + mtu <= skb_frag_size(frag))
+		if (at + mtu <= skb_frag_size(frag)) {
+			*count = min_t(u32, *count, (skb_frag_size(frag) - at) / mtu);
 			return (u8 *)skb_frag_address(frag) + at;
+		}
 		if (at < skb_frag_size(frag))
 			break;
 		at -= skb_frag_size(frag);

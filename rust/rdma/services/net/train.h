@@ -28,6 +28,6 @@ bool xrdma_train_is_intact(struct sk_buff *skb);
 struct sk_buff *xrdma_train_cut(struct sk_buff *skb, unsigned int outer);
 __u32 xrdma_train_count(const struct sk_buff *skb);
 __u32 xrdma_train_mtu(const struct sk_buff *skb);
-__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index);
+__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *count);
 
 #endif /* XRDMA_SERVICES_NET_TRAIN_H */

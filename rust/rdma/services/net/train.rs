@@ -104,18 +104,23 @@ impl TxTrain {
         unsafe { slice::from_raw_parts_mut(self.header.as_ptr(), self.size.first as usize) }
     }
 
-    /// The payload of the next packet, to be written: all of it, or what the allocator left there
-    /// goes out. [`Self::pass`] adds the packet. `None`: there is no room for one more.
+    /// The payload of the next packets, to be written: of one, and of those behind it, up to `most`
+    /// of them, whose payload follows in memory. All of it is to be written, or what the allocator
+    /// left there goes out. [`Self::pass`] adds the packets. `None`: there is no room for one more.
     #[inline]
-    pub fn next_mut(&mut self) -> Option<&mut [u8]> {
-        if self.is_full() {
+    pub fn next_mut(&mut self, most: u32) -> Option<&mut [u8]> {
+        let mut count = most.min(self.room());
+        if count == 0 {
             return None;
         }
+        let (skb, index) = (self.skb.as_ptr(), self.filled);
         // SAFETY: By the type invariant, the packet has room for this payload.
-        let payload = unsafe { bindings::xrdma_train_payload(self.skb.as_ptr(), self.filled) };
+        let payload = unsafe { bindings::xrdma_train_payload(skb, index, &mut count) };
         let payload = NonNull::new(payload)?;
-        // SAFETY: The call returns the place of `mtu` bytes in a page of the packet, which is ours.
-        Some(unsafe { slice::from_raw_parts_mut(payload.as_ptr(), self.size.mtu as usize) })
+        let len = (self.size.mtu as usize).wrapping_mul(count as usize);
+        // SAFETY: The call returns the place of `mtu` bytes for each of `count` packets, in a page
+        // of the train, which is ours.
+        Some(unsafe { slice::from_raw_parts_mut(payload.as_ptr(), len) })
     }
 
     /// The payload of a packet that was filled in; nothing, if it was not.
@@ -125,7 +130,7 @@ impl TxTrain {
             return &[];
         }
         // SAFETY: By the type invariant, the packet has this payload.
-        let payload = unsafe { bindings::xrdma_train_payload(self.skb.as_ptr(), index) };
+        let payload = unsafe { bindings::xrdma_train_payload(self.skb.as_ptr(), index, &mut 1) };
         match NonNull::new(payload) {
             // SAFETY: As in `next_mut`; the reference to `self` is shared.
             Some(payload) => unsafe {
@@ -135,10 +140,10 @@ impl TxTrain {
         }
     }
 
-    /// The next packet is filled in.
+    /// The next `count` packets are filled in.
     #[inline]
-    pub fn pass(&mut self) {
-        self.filled = self.filled.saturating_add(1).min(self.size.count);
+    pub fn pass(&mut self, count: u32) {
+        self.filled = self.filled.saturating_add(count).min(self.size.count);
     }
 
     /// Packets that were filled in.
@@ -153,10 +158,10 @@ impl TxTrain {
         self.filled == 0
     }
 
-    /// Whether there is no room for one more.
+    /// Packets that there is still room for.
     #[inline]
-    pub fn is_full(&self) -> bool {
-        self.filled >= self.size.count
+    pub fn room(&self) -> u32 {
+        self.size.count.saturating_sub(self.filled)
     }
 
     /// Finishes a train of two packets or more along `route`, the one that it was allocated for.

@@ -26,6 +26,7 @@ use roce::requester::{
     Drain,
     LocalError,
     LocalOk,
+    Payload,
     Requester,
     RequesterConfig,
     SendOp,
@@ -41,7 +42,10 @@ use roce::wire::{
     Packet, //
 };
 
-use sim::build::Raw;
+use sim::build::{
+    middles as middles_of,
+    Raw, //
+};
 use sim::node::SendSide;
 use sim::workload::Work;
 
@@ -138,18 +142,38 @@ impl Host {
     fn sent(&mut self) -> Vec<Sent> {
         let mut all = Vec::new();
         while let Some(t) = self.poll() {
-            let mut bytes = t.header.as_slice().to_vec();
-            let len = t.payload.map_or(0, |p| p.len) as usize + usize::from(t.pad);
-            bytes.resize(bytes.len() + len, 0);
-            let p = Packet::parse(&bytes).unwrap();
-            assert_eq!(p.bth.dest_qpn, Qpn::new(0x99));
-            assert!(p.bth.mig_req);
-            all.push((
-                p.bth.opcode,
-                p.bth.psn.since(Psn::new(PSN)),
-                p.bth.ack_req,
-                t.payload.map(|p| (p.offset, p.len)),
-            ));
+            let mut header = t.header.as_slice().to_vec();
+            let mut payload = t.payload;
+            let mut middles = Vec::new();
+            if !t.again && t.middles > 0 {
+                // Of those that may follow in a train, some are polled at once.
+                let most = (all.len() as u32 * 7 + 3) % (t.middles + 1);
+                let polled = self.requester.poll_middles(most, self.now);
+                assert!(polled.count <= most);
+                middles = middles_of(&t.header, polled.count, polled.ack_req);
+            }
+            let mut rest = middles.into_iter();
+            loop {
+                let len = payload.map_or(0, |p| p.len) as usize + usize::from(t.pad);
+                header.resize(header.len() + len, 0);
+                let p = Packet::parse(&header).unwrap();
+                assert_eq!(p.bth.dest_qpn, Qpn::new(0x99));
+                assert!(p.bth.mig_req);
+                all.push((
+                    p.bth.opcode,
+                    p.bth.psn.since(Psn::new(PSN)),
+                    p.bth.ack_req,
+                    payload.map(|p| (p.offset, p.len)),
+                ));
+                let Some(next) = rest.next() else {
+                    break;
+                };
+                header = next;
+                payload = payload.map(|p| Payload {
+                    offset: p.offset + p.len,
+                    ..p
+                });
+            }
         }
         all
     }

@@ -35,7 +35,10 @@ use roce::wire::{
     Syndrome, //
 };
 
-use sim::build::Raw;
+use sim::build::{
+    middles as middles_of,
+    Raw, //
+};
 use sim::node::{
     RecvSide,
     Trouble, //
@@ -115,6 +118,17 @@ impl Peer {
             }
             bytes.resize(bytes.len() + usize::from(r.pad), 0);
             all.push(bytes);
+            if r.again || r.middles == 0 {
+                continue;
+            }
+            // Of those that may follow in a train, some are polled at once.
+            let count = self.responder.poll_middles(r.middles.div_ceil(2));
+            let p = r.payload.expect("they have a payload");
+            for (i, mut bytes) in (1..).zip(middles_of(&r.header, count, false)) {
+                let va = p.va + u64::from(p.len) * i;
+                bytes.extend(self.env.fetch(p.rkey, va, p.len).unwrap());
+                all.push(bytes);
+            }
         }
         all.iter()
             .map(|b| {

@@ -42,6 +42,44 @@ fn packets_between_this_one_and_the_last_can_be_in_a_train() {
 }
 
 #[test]
+fn what_follows_in_a_train_is_polled_at_once() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1500));
+    // Nothing was polled that they could follow.
+    assert_eq!(p.responder.poll_middles(9), 0);
+    assert_eq!(p.responder.poll_response(0).unwrap().middles, 4);
+    assert_eq!(p.responder.poll_middles(2), 2);
+    let next = |p: &mut Peer| {
+        let response = p.responder.poll_response(0).unwrap();
+        let slice = response.payload.unwrap();
+        (slice.va - VA_READ, slice.len, response.middles)
+    };
+    assert_eq!(next(&mut p), (3 * 256, 256, 1));
+    // Never the last one.
+    assert_eq!(p.responder.poll_middles(9), 1);
+    assert_eq!(p.responder.poll_middles(9), 0);
+    assert_eq!(next(&mut p), (5 * 256, 220, 0));
+    assert_eq!(p.responder.poll_middles(9), 0);
+    assert!(p.responder.poll_response(0).is_none());
+}
+
+#[test]
+fn what_is_not_sent_of_a_train_is_refused() {
+    let mut p = Peer::rc();
+    p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1500));
+    p.responder.poll_response(0).unwrap();
+    assert_eq!(p.responder.poll_middles(4), 4);
+    // Of these, one was read, and the next one cannot be.
+    p.responder.unpoll(2);
+    p.responder.response_fault(&mut p.env);
+    let answers = p.answers();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0].psn, (PSN + 2) & 0xff_ffff);
+    let refused = Syndrome::Nak(NakCode::RemoteAccess);
+    assert_eq!(answers[0].syndrome, Some(refused));
+}
+
+#[test]
 fn acks_wait_behind_read_data() {
     let mut p = Peer::rc();
     p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 300));

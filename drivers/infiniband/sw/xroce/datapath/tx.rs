@@ -10,6 +10,7 @@ use rdma::net::{
     TxTrain, //
 };
 use roce::congestion;
+use roce::requester::Middles;
 use roce::wire::{
     Cnp,
     HeaderBuf,
@@ -156,16 +157,55 @@ impl OpenTrain {
     fn takes(&mut self, packet: &Planned<'_>) -> bool {
         packet.joining == Joining::Allowed
             && packet.len == self.mtu
-            && !self.data.is_full()
+            && self.data.room() > 0
             && self.header.push(packet.header)
     }
 
     /// Has `fill` write the payload of the packet that was added. If it fails, the packet is not in
     /// the train; should it have asked for an acknowledgement, the one before it does.
     fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>) -> Result<(), Fault> {
-        fill(self.data.next_mut().ok_or(Fault)?)?;
-        self.data.pass();
+        fill(self.data.next_mut(1).ok_or(Fault)?)?;
+        self.data.pass(1);
         Ok(())
+    }
+
+    /// Packets that there is room for, and that may follow.
+    fn room(&self) -> u32 {
+        match self.header.is_open() {
+            true => self.data.room(),
+            false => 0,
+        }
+    }
+
+    /// Adds `middles`, of which there are no more than [`Self::room`]. Has `fill` write their
+    /// payload, piece by piece: it is told how many bytes come before. Returns how many are in the
+    /// train. If `fill` failed there are fewer; should the last one have asked for an
+    /// acknowledgement, the last one that is there does.
+    fn extend(
+        &mut self,
+        middles: Middles,
+        mut fill: impl FnMut(u32, &mut [u8]) -> Result<(), Fault>,
+    ) -> u32 {
+        let (mut done, mut most) = (0u32, u32::MAX);
+        while done < middles.count {
+            let before = (done as usize).wrapping_mul(self.mtu) as u32;
+            let left = middles.count.wrapping_sub(done).min(most);
+            let Some(out) = self.data.next_mut(left) else {
+                break;
+            };
+            let count = out.len().checked_div(self.mtu).unwrap_or(0) as u32;
+            if count != 0 && fill(before, out).is_ok() {
+                self.data.pass(count);
+                done = done.wrapping_add(count);
+            } else if count > 1 {
+                // What can be read of these goes out, as it would by itself.
+                most = 1;
+            } else {
+                break;
+            }
+        }
+        self.header.extend(done, middles.ack_req);
+        done
     }
 }
 
@@ -213,10 +253,36 @@ impl Assembly {
             return Ok(());
         };
         let filled = open.fill(fill);
-        if filled.is_err() || open.data.is_full() {
+        if filled.is_err() || open.data.room() == 0 {
             self.close(batch, route, sender);
         }
         Ok(filled?)
+    }
+
+    /// Middle packets that [`Self::extend`] may add to the packet that was added last.
+    pub(crate) fn room(&self) -> u32 {
+        self.open.as_ref().map_or(0, OpenTrain::room)
+    }
+
+    /// Adds `middles`, [`Self::room`] of them at most. `fill` writes their payload: it gets pieces
+    /// of it in their order, and the number of bytes before each. Returns how many were added: all,
+    /// unless `fill` failed. Else as [`Self::add`].
+    pub(crate) fn extend(
+        &mut self,
+        batch: &mut TxBatch,
+        route: &mut Route,
+        sender: &Sender,
+        middles: Middles,
+        fill: impl FnMut(u32, &mut [u8]) -> Result<(), Fault>,
+    ) -> u32 {
+        let Some(open) = &mut self.open else {
+            return 0;
+        };
+        let added = open.extend(middles, fill);
+        if added < middles.count || open.data.room() == 0 {
+            self.close(batch, route, sender);
+        }
+        added
     }
 
     /// Ends the train, if there is one. A packet that no other has followed goes by itself.

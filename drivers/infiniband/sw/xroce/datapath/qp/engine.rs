@@ -23,7 +23,10 @@ use crate::rx::{
 use crate::tables;
 use crate::tx::Av;
 use rdma::work;
-use roce::wire::Content;
+use roce::wire::{
+    Content,
+    Packet, //
+};
 
 /// Rounds that one kick may do before it leaves the rest to the QP's work item: another CPU can
 /// bring new input as fast as this one handles it.
@@ -93,7 +96,12 @@ impl Budget {
 
     /// Takes one packet and `bytes` from the budget.
     pub(crate) fn spend(&mut self, bytes: u32) {
-        self.packets = self.packets.saturating_sub(1);
+        self.spend_packets(1, bytes);
+    }
+
+    /// Takes `count` packets and their `bytes` from the budget.
+    pub(crate) fn spend_packets(&mut self, count: u32, bytes: u32) {
+        self.packets = self.packets.saturating_sub(count);
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
@@ -481,7 +489,8 @@ pub(crate) fn take_packets(
     true
 }
 
-/// Hands `packet`, or each packet of a train in its order, to `f` with its index. What is left of a
+/// Hands `packet`, or each packet of a train in its order, to `f` with its index. `f` says how many
+/// it has handled: one, or more of a train if it can. What is left of a
 /// train when memory was waited for goes to `backlog`, for another run; says whether something
 /// does. Packets that wait there are taken before it, so it may be out of order then, as if the
 /// network had disordered it. What is left when the queue pair is reset is dropped.
@@ -489,25 +498,45 @@ pub(super) fn for_each(
     qp: &WireQp,
     backlog: &Backlog,
     packet: Verified,
-    mut f: impl FnMut(&Verified, u32),
+    mut f: impl FnMut(&Verified, u32) -> u32,
 ) -> bool {
-    f(&packet, 0);
+    let mut index = f(&packet, 0).max(1);
     let mut is_late = false;
-    for index in 1..packet.count() {
+    while index < packet.count() {
         if qp.state() == QpState::Reset {
             break;
         }
         is_late |= work::has_waited();
         if !is_late {
-            f(&packet, index);
+            index = index.saturating_add(f(&packet, index).max(1));
             continue;
         }
         match packet.part(index) {
             Some(part) => qp.leave(backlog, part),
             None => qp.device.count(Counter::Dropped, 1),
         }
+        index = index.wrapping_add(1);
     }
     is_late
+}
+
+/// The packets of a train of the connection `av`, from the one with this index on, that can be
+/// handled as one, and how many they are: Middle packets whose payload follows in memory. Memory
+/// that may have to be waited for is not to be used for so many at a time.
+pub(crate) fn middles_from<'a>(
+    qp: &WireQp,
+    av: &Av,
+    packet: &'a Verified,
+    index: u32,
+) -> Option<(Packet<'a>, u32)> {
+    // The first one of a train may be another one, and be marked.
+    if index == 0 || qp.sleeps() || packet.src() != av.dst || packet.dst() != av.src {
+        return None;
+    }
+    match packet.several(index, u32::MAX)? {
+        (Content::Message(message), count) if count > 1 => Some((message, count)),
+        _ => None,
+    }
 }
 
 /// What is in a packet of the connection `av`, the one with this index in a train; one of another

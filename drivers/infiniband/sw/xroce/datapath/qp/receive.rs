@@ -42,6 +42,7 @@ use crate::{
 use rdma::work;
 use roce::congestion::Notifier;
 use roce::psn::Psn;
+use roce::requester::Middles;
 use roce::responder::{
     ReceiveError,
     Resource,
@@ -324,13 +325,12 @@ impl RecvSide {
             let Some(response) = self.responder.poll_response(now) else {
                 return false;
             };
-            let joining = tx::joining(!response.again);
-            let most = budget.packets();
-            match work::step(|| self.build(qp, &response, joining, most, assembly)) {
-                Ok(()) => {
-                    self.io.reply_count = self.io.reply_count.wrapping_add(1);
+            match work::step(|| self.build(qp, &response, budget, assembly)) {
+                Ok(()) => {}
+                Err(BuildError::NoMemory) => {
+                    qp.device.count(Counter::SendError, 1);
+                    budget.spend(response.payload.map_or(0, |slice| slice.len));
                 }
-                Err(BuildError::NoMemory) => qp.device.count(Counter::SendError, 1),
                 // It was cut short.
                 Err(BuildError::Fault) if qp.state() == QpState::Reset => return true,
                 Err(BuildError::Fault) => {
@@ -338,41 +338,35 @@ impl RecvSide {
                     responder.response_fault(&mut env);
                     // A repeated READ ends here; what stands behind it goes on.
                     budget.spend(0);
-                    if budget.is_empty() || work::has_waited() {
-                        return true;
-                    }
-                    continue;
                 }
             }
-            let len = response.payload.map_or(0, |slice| slice.len);
-            qp.device.count(Counter::SentBytes, u64::from(len));
-            budget.spend(len);
             if budget.is_empty() || work::has_waited() {
                 return true;
             }
         }
     }
 
+    /// Builds a response, and what follows in the same train.
     fn build(
         &mut self,
         qp: &WireQp,
         response: &Response,
-        joining: Joining,
-        most: u32,
+        budget: &mut Budget,
         assembly: &mut Assembly,
     ) -> Result<(), BuildError> {
         let route = self.path.route(qp.device.tunnel());
         let route = route.map_err(|_| BuildError::NoMemory)?;
         let slice = response.payload.filter(|slice| slice.len > 0);
+        let len = slice.map_or(0, |slice| slice.len);
         let packet = Planned {
             header: &response.header,
-            len: slice.map_or(0, |slice| slice.len as usize),
+            len: len as usize,
             pad: response.pad,
-            joining,
-            middles: response.middles.min(most.saturating_sub(1)),
+            joining: tx::joining(!response.again),
+            middles: response.middles.min(budget.packets().saturating_sub(1)),
         };
-        let replies = &mut self.io.replies;
-        assembly.add(replies, route, &qp.sender, &packet, |out| {
+        // Reads the response from the byte `skip` on.
+        let read = |skip: u32, out: &mut [u8]| {
             let Some(slice) = slice else {
                 return Ok(());
             };
@@ -380,12 +374,46 @@ impl RecvSide {
                 slice.rkey,
                 remote_pd(qp, slice.srqn)?,
                 qp.qpn,
-                slice.va,
-                u64::from(slice.len),
+                slice.va.wrapping_add(skip.into()),
+                out.len() as u64,
                 mr::REMOTE_READ,
                 |memory, at| memory.read(at, out),
             )
-        })
+        };
+        let io = &mut *self.io;
+        let (replies, sender) = (&mut io.replies, &qp.sender);
+        let mut count = |packets: u32| {
+            let bytes = packets.saturating_mul(len);
+            io.reply_count = io.reply_count.wrapping_add(packets);
+            qp.device.count(Counter::SentBytes, u64::from(bytes));
+            budget.spend_packets(packets, bytes);
+        };
+        assembly.add(replies, route, sender, &packet, |out| read(0, out))?;
+        count(1);
+        // Memory that may have to be waited for is read packet by packet.
+        if qp.sleeps() {
+            return Ok(());
+        }
+        let middles = Middles {
+            count: self
+                .responder
+                .poll_middles(assembly.room().min(packet.middles)),
+            ack_req: false,
+        };
+        if middles.count == 0 {
+            return Ok(());
+        }
+        let added = assembly.extend(replies, route, sender, middles, |before, out| {
+            read(len.saturating_add(before), out)
+        });
+        count(added);
+        if added < middles.count {
+            // The first one that is missing is the one that is refused.
+            let unread = middles.count.wrapping_sub(added).wrapping_sub(1);
+            self.responder.unpoll(unread);
+            return Err(BuildError::Fault);
+        }
+        Ok(())
     }
 
     /// Hands the answers of this run to the stack.

@@ -27,6 +27,7 @@ use self::outgoing::Outgoing;
 use super::engine::{
     content_from,
     for_each,
+    middles_from,
     take_packets,
     Budget,
     ALL_TOLD,
@@ -261,8 +262,24 @@ impl SendSide {
     /// Handles a response packet, or those of a train. True if some of them are left in the backlog
     /// ([`for_each`]).
     fn responses(&mut self, qp: &WireQp, packet: Verified, now: u64) -> bool {
+        let mut by_one = false;
         for_each(qp, &qp.responses, packet, |packet, index| {
-            self.response(qp, packet, index, now)
+            let several = middles_from(qp, self.path.av(), packet, index);
+            if let (Some((message, count)), false) = (several, by_one) {
+                let mut env = SendEnv {
+                    qp,
+                    io: &mut self.io,
+                };
+                if self
+                    .requester
+                    .handle_middles(&message, count, now, &mut env)
+                {
+                    return count;
+                }
+                by_one = true;
+            }
+            self.response(qp, packet, index, now);
+            1
         })
     }
 
@@ -355,11 +372,29 @@ impl SendSide {
                 joining,
                 middles: transmit.middles.min(most.saturating_sub(1)),
             };
+            let (mut packets, mut bytes) = (1, len);
             let built = match &mut route {
                 Some(route) => work::step(|| {
                     outgoing.add(qp, route, &packet, |out| match &transmit.payload {
                         Some(p) => self.io.gather(qp.pd, p.slot, p.offset, out),
                         None => Ok(()),
+                    })?;
+                    // What follows in the same train, all at once; but memory that may have to be
+                    // waited for is gathered packet by packet.
+                    let room = outgoing.room().min(packet.middles);
+                    let (Some(p), false) = (transmit.payload, qp.sleeps()) else {
+                        return Ok(());
+                    };
+                    let middles = self.requester.poll_middles(room, now);
+                    if middles.count == 0 {
+                        return Ok(());
+                    }
+                    packets = middles.count.saturating_add(1);
+                    bytes = packets.saturating_mul(len);
+                    let from = p.offset.saturating_add(len);
+                    outgoing.extend(qp, route, middles, len, |before, out| {
+                        let at = from.saturating_add(before);
+                        self.io.gather(qp.pd, p.slot, at, out)
                     })
                 }),
                 // Without a route the packet is lost, and the retry timer decides.
@@ -380,7 +415,7 @@ impl SendSide {
                     continue;
                 }
             }
-            budget.spend(len);
+            budget.spend_packets(packets, bytes);
             largest = largest.max(len);
             if budget.is_empty() || work::has_waited() {
                 self.io.blocked();

@@ -3,7 +3,10 @@
 //! Requests that came before an earlier one. The responder says which to keep; the packets wait in
 //! [`WireQp::early`] until the earlier one has come, and count like those of a backlog.
 
-use super::super::engine::for_each;
+use super::super::engine::{
+    for_each,
+    middles_from, //
+};
 use super::RecvSide;
 use crate::prelude::*;
 use crate::rx::Verified;
@@ -34,15 +37,25 @@ impl RecvSide {
     /// True if some of them are left in the backlog ([`for_each`]).
     pub(super) fn request(&mut self, qp: &WireQp, packet: Verified, now: u64) -> bool {
         if packet.count() > 1 {
+            let mut by_one = false;
             return for_each(qp, &qp.requests, packet, |train, index| {
                 // As in `take_packets`, nothing is executed any more.
                 if qp.state().is_error() {
-                    return;
+                    return 1;
+                }
+                let several = middles_from(qp, self.path.av(), train, index);
+                if let (Some((message, count)), false) = (several, by_one) {
+                    let (responder, mut env) = self.split(qp);
+                    if responder.take_middles(&message, count, &mut env) {
+                        return count;
+                    }
+                    by_one = true;
                 }
                 if let Some(psn) = self.take_request(qp, train, index, false, now) {
                     self.on_early(qp, psn, || train.part(index), now);
                 }
                 self.take_kept(qp, now);
+                1
             });
         }
         if let Some(psn) = self.take_request(qp, &packet, 0, false, now) {

@@ -9,6 +9,7 @@ use crate::tx::{
     BuildError,
     Planned, //
 };
+use roce::requester::Middles;
 
 /// Packets that one run of a send side has built. They are handed over in bursts, and counted at
 /// the end of the run.
@@ -52,13 +53,42 @@ impl Outgoing {
             ..*packet
         };
         self.assembly.add(batch, route, sender, packet, fill)?;
-        self.packets = self.packets.wrapping_add(1);
-        self.bytes = self.bytes.wrapping_add(packet.len as u64);
-        if batch.len().wrapping_add(self.assembly.len()) >= route.burst() {
-            self.assembly.close(batch, route, sender);
-            self.flushed = self.flushed.and(batch.flush());
-        }
+        self.added(qp, route, 1, packet.len as u64);
         Ok(())
+    }
+
+    /// Middle packets that [`Self::extend`] may add to the packet that was added last.
+    pub(super) fn room(&self) -> u32 {
+        self.assembly.room()
+    }
+
+    /// Adds `middles`, [`Self::room`] of them at most, with `len` bytes of payload each, which
+    /// `fill` writes piece by piece ([`Assembly::extend`]). Else as [`Self::add`].
+    pub(super) fn extend(
+        &mut self,
+        qp: &WireQp,
+        route: &mut Route,
+        middles: Middles,
+        len: u32,
+        fill: impl FnMut(u32, &mut [u8]) -> Result<(), Fault>,
+    ) -> Result<(), BuildError> {
+        let (batch, sender) = (&mut self.batch, &qp.sender);
+        let added = self.assembly.extend(batch, route, sender, middles, fill);
+        self.added(qp, route, added, u64::from(added).wrapping_mul(len.into()));
+        match added == middles.count {
+            true => Ok(()),
+            false => Err(BuildError::Fault),
+        }
+    }
+
+    /// Counts packets with `bytes` of payload. Hands over what there is if that is enough.
+    fn added(&mut self, qp: &WireQp, route: &mut Route, packets: u32, bytes: u64) {
+        self.packets = self.packets.wrapping_add(packets.into());
+        self.bytes = self.bytes.wrapping_add(bytes);
+        if self.batch.len().wrapping_add(self.assembly.len()) >= route.burst() {
+            self.assembly.close(&mut self.batch, route, &qp.sender);
+            self.flushed = self.flushed.and(self.batch.flush());
+        }
     }
 
     /// Takes a packet without payload that is complete. Context as for [`Self::add`].
