@@ -271,7 +271,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             header,
             payload: None,
             pad: 0,
-            middles: 0,
+            followers: 0,
             again: true,
         }
     }

@@ -54,10 +54,10 @@ pub struct Transmit {
     /// Zero bytes behind the payload, 0 to 3.
     pub pad: u8,
     /// Packets of the same message that are polled next and can be in a train with this one
-    /// ([`TrainHeader`](crate::wire::TrainHeader)): those before the last one of the message, as
-    /// far as the window admits them, up to one that asks for an acknowledgement. They may be
-    /// fewer, since not all may be polled now.
-    pub middles: u32,
+    /// ([`TrainHeader`](crate::wire::TrainHeader)), as far as the window admits them, up to one
+    /// that asks for an acknowledgement; 0 if this one asks. They may be fewer, since not all may
+    /// be polled now.
+    pub followers: u32,
     /// It was sent before. It is to be sent by itself, not in a buffer with others: what is sent
     /// again must get through whatever became of such a buffer.
     pub again: bool,
@@ -146,7 +146,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     }
 
     /// Polls packets that are not built, up to `most` of them: those behind a packet that was just
-    /// polled, with no other call since, which can be in a train with it ([`Transmit::middles`]).
+    /// polled, with no other call since, which can be in a train with it ([`Transmit::followers`]).
     /// Each is what [`Self::poll_transmit`] would have returned, at the same time `now`, but for
     /// its headers. There are fewer if the window, the pace or a request for an acknowledgement
     /// ends them.
@@ -302,7 +302,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             header,
             payload: None,
             pad: 0,
-            middles: 0,
+            followers: 0,
             again: true,
         })
     }
@@ -522,13 +522,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             .emit(&mut header);
         }
         let again = self.passed(1, is_last);
-        let middles = match ack_req {
+        let followers = match ack_req {
             true => 0,
-            false => wqe
-                .packets
-                .saturating_sub(index.saturating_add(2))
-                .min(room)
-                .min(self.until_asked()),
+            false => room.min(self.until_asked()).min(wqe.behind(index)),
         };
         Some(Transmit {
             header,
@@ -538,7 +534,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 len,
             }),
             pad,
-            middles,
+            followers,
             again,
         })
     }
@@ -590,7 +586,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             header,
             payload: None,
             pad: 0,
-            middles: 0,
+            followers: 0,
             again,
         })
     }
@@ -650,7 +646,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 len: 8,
             }),
             pad: 0,
-            middles: 0,
+            followers: 0,
             again,
         })
     }

@@ -15,6 +15,7 @@ use crate::opcode::{
 use crate::psn::Psn;
 use crate::requester::Service;
 use crate::status::WcStatus;
+use crate::wire::pad;
 
 /// What a send work request asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -196,6 +197,18 @@ pub struct Wqe {
 }
 
 impl Wqe {
+    /// Packets of a SEND or a WRITE behind the one with this index that can be in a train with it:
+    /// not the Last packet if that has pad bytes or headers of its own.
+    #[inline]
+    pub(super) fn behind(&self, index: u32) -> u32 {
+        let is_plain = matches!(self.wr.op, SendOp::Send | SendOp::Write);
+        let end = match is_plain && pad(self.wr.length) == 0 {
+            true => self.packets,
+            false => self.packets.saturating_sub(1),
+        };
+        end.saturating_sub(index.saturating_add(1))
+    }
+
     /// The work request.
     #[inline]
     pub const fn wr(&self) -> &SendWr {

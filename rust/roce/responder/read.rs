@@ -55,7 +55,7 @@ pub struct Response {
     pub pad: u8,
     /// Packets of the same response that are polled next and can be in a train with this one
     /// ([`TrainHeader`](crate::wire::TrainHeader)).
-    pub middles: u32,
+    pub followers: u32,
     /// It answers a repeated request, or is no READ response. It is to be sent by itself, not in a
     /// buffer with others: what is sent again must get through whatever became of such a buffer.
     pub again: bool,
@@ -104,7 +104,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 header,
                 payload: None,
                 pad: 0,
-                middles: 0,
+                followers: 0,
                 again: true,
             });
         };
@@ -135,7 +135,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 header: self.atomic_answer(&resource),
                 payload: None,
                 pad: 0,
-                middles: 0,
+                followers: 0,
                 again: true,
             });
         }
@@ -151,11 +151,17 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             Position::Last => Operation::ReadResponseLast,
             Position::Only => Operation::ReadResponseOnly,
         };
-        let pad = pad(len);
-        let mut header = self.begin(operation, psn, pad);
+        let padding = pad(len);
+        let mut header = self.begin(operation, psn, padding);
         if position != Position::Middle {
             Self::positive(resource.msn).emit(&mut header);
         }
+        // The Last packet is in no train if it has pad bytes.
+        let end = match pad(resource.end_byte) {
+            0 => resource.end,
+            _ => resource.end.saturating_sub(1),
+        };
+        let followers = end.saturating_sub(at.saturating_add(1));
         Some(Response {
             header,
             payload: (len != 0).then_some(RemoteSlice {
@@ -164,14 +170,14 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 len,
                 srqn: resource.srqn,
             }),
-            pad,
-            middles: resource.end.saturating_sub(at.saturating_add(2)),
+            pad: padding,
+            followers,
             again: resource.is_repeated,
         })
     }
 
     /// Polls packets that are not built, up to `most` of them: those behind the READ response just
-    /// polled that can be in a train with it ([`Response::middles`]). Returns how many.
+    /// polled that can be in a train with it ([`Response::followers`]). Returns how many.
     #[inline]
     pub fn poll_middles(&mut self, most: u32) -> u32 {
         let last = self.last_response;

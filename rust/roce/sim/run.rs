@@ -430,10 +430,10 @@ impl Sim {
             bytes.resize(bytes.len() + usize::from(t.pad), 0);
             self.network.send(self.now, peer, crc::seal(bytes));
             // Those that may follow in a train are polled at once now and then.
-            if t.again || t.middles == 0 || self.rng.below(2) == 0 {
+            if t.again || t.followers == 0 || self.rng.below(2) == 0 {
                 continue;
             }
-            let most = self.rng.range(1, u64::from(t.middles) + 1) as u32;
+            let most = self.rng.range(1, u64::from(t.followers) + 1) as u32;
             let polled = node.requester.poll_middles(most, self.now);
             let p = t.payload.expect("they have a payload");
             let work = &node.send.work[node.send.slots[p.slot as usize]];
@@ -457,10 +457,10 @@ impl Sim {
             }
             bytes.resize(bytes.len() + usize::from(r.pad), 0);
             self.network.send(self.now, peer, crc::seal(bytes));
-            if r.again || r.middles == 0 || self.rng.below(2) == 0 {
+            if r.again || r.followers == 0 || self.rng.below(2) == 0 {
                 continue;
             }
-            let most = self.rng.range(1, u64::from(r.middles) + 1) as u32;
+            let most = self.rng.range(1, u64::from(r.followers) + 1) as u32;
             let count = node.responder.poll_middles(most);
             let p = r.payload.expect("they have a payload");
             for (i, mut bytes) in (1..).zip(middles(&r.header, count, false)) {

@@ -53,6 +53,16 @@ impl HeaderBuf {
         }
     }
 
+    /// Writes over the bytes from `at` on, as far as there are any.
+    #[inline]
+    pub(crate) fn set(&mut self, at: usize, bytes: &[u8]) {
+        let own = self.bytes.get_mut(..usize::from(self.len));
+        let to = own.and_then(|b| b.get_mut(at..)).unwrap_or_default();
+        for (to, from) in to.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+    }
+
     /// Appends; what does not fit is left out (no combination of headers is
     /// that long).
     #[inline]

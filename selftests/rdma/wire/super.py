@@ -88,8 +88,8 @@ def connect(kind='rc', version=4, mtu=MTU1024, **opts):
     )
 
 
-def work(conn, lengths=(65536, 3077)):
-    """Data in both directions, whose last packets are long and short."""
+def work(conn, lengths=(65536, 3077, 3080)):
+    """Data in both directions. Their last packets are long, short and padded, and short."""
     for n in lengths:
         traffic.write(conn, n)
         traffic.send(conn, n, imm=traffic.IMM)
@@ -173,10 +173,20 @@ def is_long(frame):
     return len(frame) > 14 + 20 + 8 + 1024 + 100
 
 
-# First and Middle packets of SENDs, WRITEs and READ responses: opcode, and bytes of headers.
-HEADERS = {(0x00, 12), (0x01, 12), (0x06, 28), (0x07, 12), (0x0D, 16), (0x0E, 12)}
-XRC_HEADERS = {(0xA0, 16), (0xA1, 16), (0xA6, 32), (0xA7, 16), (0xAD, 16), (0xAE, 12)}
+# Trains that begin with First and Middle packets of SENDs, WRITEs and READ responses: opcode, and
+# bytes of headers. Those of READ responses have room for the ACK header of the Last packet.
+HEADERS = {(0x00, 12), (0x01, 12), (0x06, 28), (0x07, 12), (0x0D, 16), (0x0E, 16)}
+XRC_HEADERS = {(0xA0, 16), (0xA1, 16), (0xA6, 32), (0xA7, 16), (0xAD, 16), (0xAE, 16)}
 FIRST = (0x00, 0x06, 0x0D)
+# The bit beside AckReq, in the headers of a train: its last packet is the Last of the message.
+ENDS_BIT = 0x40
+
+
+def train(body):
+    """Opcode and bytes of headers of a train, how long its last packet is, and whether that is the
+    Last of the message. The last packets of work() that are in trains have 1024 or 8 bytes."""
+    last = 8 if len(body) % 1024 in {n + 8 for _, n in HEADERS | XRC_HEADERS} else 1024
+    return (body[0], (len(body) - last) % 1024), last, bool(body[8] & ENDS_BIT)
 
 
 def captured():
@@ -197,10 +207,14 @@ def captured():
     expect_eq(icrcs, {bytes(4)}, 'ICRCs in super-packets of short messages')
     # Those of long messages are trains: they have the headers of the first packet and the payload
     # of all.
-    lengths = {(b[0], len(b) % 1024) for b in bodies if b[0] != wire.WRITE_ONLY}
+    trains = [train(b) for b in bodies if b[0] != wire.WRITE_ONLY]
+    lengths = {header for header, _, _ in trains}
     expect(lengths <= HEADERS | XRC_HEADERS, f'bytes of headers of trains: {lengths}')
     begun = {h for h in HEADERS | XRC_HEADERS if h[0] & 0x1F in FIRST}
     expect(lengths >= begun, f'bytes of headers of trains: {lengths}')
+    # Only the Last packet of a message may be short.
+    ends = {(last, ends) for _, last, ends in trains}
+    expect_eq(ends, {(1024, False), (1024, True), (8, True)}, 'bytes of last packets, and ends')
     with Off('tx-gso-list'):
         cut(sent=False)
         frames = [f for t in taps for f, _ in t.frames() if roce.is_roce(f)]
@@ -643,21 +657,32 @@ WIRES = '''
 '''
 
 
+ACKNOWLEDGE, SEND_LAST = 0x11, 0x02
+
+
 def sound(tap):
-    """The requests that came by a tap one by one are all right, and messages are complete."""
+    """The packets that came by a tap one by one are all right, and messages are complete."""
     frames = [f for f, is_ours in tap.frames() if not is_ours and roce.is_roce(f)]
     packets = [roce.Packet(f) for f in frames]
     expect_eq([w for p in packets for w in p.wrong()], [], 'what is wrong with packets')
     requests = [p for p in packets if not p.is_response]
-    # What may follow a First or a Middle packet of a SEND or a WRITE.
+    data = [p for p in packets if p.is_response and p.opcode != ACKNOWLEDGE]
+    expect(requests or data, 'the capture has nothing')
+    # What may follow a First or a Middle packet of a SEND, a WRITE or a READ response.
     follow = {op: (0x01, 0x02, 0x03) for op in (0x00, 0x01)}
     follow.update({op: (0x07, 0x08, 0x09) for op in (0x06, 0x07)})
-    for a, b in zip(requests, requests[1:]):
+    follow.update({op: (0x0E, 0x0F) for op in (0x0D, 0x0E)})
+    for a, b in [*zip(requests, requests[1:]), *zip(data, data[1:])]:
         if a.opcode in follow:
             expect(b.opcode in follow[a.opcode], f'{b.opcode:#x} after {a.opcode:#x}')
             expect_eq(b.psn, (a.psn + 1) & 0xFFFFFF, 'sequence number')
-    asks = sum(p.ask for p in requests)
-    expect(0 < asks <= len(requests) // 2, f'{asks} of {len(requests)} ask')
+    # The AckReq bit and the SE bit are those of one packet each.
+    asks = sum(p.ask for p in packets)
+    expect(asks <= len(requests) // 2, f'{asks} of {len(requests)} requests ask')
+    events = {p.opcode for p in packets if p.solicited}
+    expect(events <= {SEND_LAST}, f'operation codes of packets that ask for an event: {events}')
+    if requests:
+        expect(asks and events, 'nothing asks')
 
 
 def through(what):
@@ -670,15 +695,19 @@ def through(what):
         net.sh('ip -n h3 link set p2 mtu 1280')
         whole()
     if what == 'bridge':
-        # A port that takes none whole: they are cut on their way, and get their ICRCs.
-        net.sh('in_host h3 ethtool -K p2 tx-gso-list off')
-        conn, rise, tap = connect(), Rise(), Tap('h2', 'e2', supers=True)
+        # Ports that take none whole: they are cut on their way, and get their ICRCs.
+        net.sh('for p in p1 p2; do in_host h3 ethtool -K $p tx-gso-list off || exit; done')
+        conn, rise = connect(), Rise()
+        taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
         work(conn)
-        expect(rise('x1', SENT), 'no super-packet was sent')
-        expect_eq(rise('x2', RECEIVED), 0, 'super-packets that came whole')
+        traffic.send(conn, 65536, flags=verbs.SIGNALED | verbs.SOLICITED)
+        for dev in ('x1', 'x2'):
+            expect(rise(dev, SENT), f'{dev} has sent no super-packet')
+            expect_eq(rise(dev, RECEIVED), 0, 'super-packets that came whole')
         rise.none_lost()
-        sound(tap)
-        tap.close()
+        for tap in taps:
+            sound(tap)
+            tap.close()
         conn.close()
 
 

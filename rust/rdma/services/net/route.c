@@ -427,9 +427,9 @@ out:
 
 /*
  * Allocates a train, for as many packets as @train says, and writes nothing but the lengths of
- * its parts. Returns the place for the transport headers of its first packet; the payload of
- * each is at xrdma_train_payload(). xrdma_tx_end_train() does the rest. Context and use of @r as
- * above. NULL: as above, or no train may go there now: the packets are to be built one by one.
+ * its parts. Returns the place for its transport headers; the payload of each packet is at
+ * xrdma_train_payload(). xrdma_tx_end_train() does the rest. Context and use of @r as above.
+ * NULL: as above, or no train may go there now: the packets are to be built one by one.
  */
 __u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
 			   const struct xrdma_sender *s, const struct xrdma_train *train,
@@ -447,7 +447,7 @@ __u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
 	if (!dst)
 		goto out;
 	xrdma_route_note_room(r, dst, xrdma_icrc_may_wait(dst_dev_rcu(dst)));
-	/* The first packet is the longest. */
+	/* No packet has more headers than the train. */
 	if (len > r->train_room * SZ_1K ||
 	    headers + train->first + train->mtu + XRDMA_ICRC_LEN > dst_mtu(dst))
 		goto out;
@@ -488,7 +488,7 @@ static void xrdma_tx_shorten(struct sk_buff *skb, u32 len)
 void xrdma_tx_end_train(struct xrdma_route *r, struct sk_buff *skb,
 			const struct xrdma_train *train)
 {
-	u32 len = train->first + train->count * train->mtu;
+	u32 len = train->first + (train->count - 1) * train->mtu + train->last;
 
 	if (len < skb->len)
 		xrdma_tx_shorten(skb, len);

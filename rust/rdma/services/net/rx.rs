@@ -23,9 +23,9 @@ const NOTE_LEN: usize =
 
 /// A RoCEv2 packet. It may be kept, in a [`Backlog`](super::Backlog) for instance.
 ///
-/// It may be a *train*, which stands for several packets: its payload is the transport headers of
-/// the first of them, and [`train_payload`](RxSkb::train_payload) is what each has behind those. Or
-/// it is a copy of [one packet of a train](RxSkb::copy_part).
+/// It may be a *train*, which stands for several packets: its payload is the transport headers that
+/// all of them share, and [`train_payload`](RxSkb::train_payload) is what each has behind its own.
+/// Or it is a copy of [one packet of a train](RxSkb::copy_part).
 ///
 /// Whoever has examined a packet may leave a [`note`](RxSkb::note) with it. A packet with a note
 /// has another type, so that it cannot be confused with packets that nobody has examined.
@@ -140,7 +140,7 @@ impl<N> RxSkb<N> {
     }
 
     /// The UDP payload: BTH to ICRC. Of a train, or of a packet of one, only the transport headers
-    /// of its first packet.
+    /// of the train.
     #[inline]
     pub fn payload(&self) -> &[u8] {
         let info = self.info();
@@ -253,32 +253,18 @@ impl<N> RxSkb<N> {
     /// nothing, if there is no such packet.
     #[inline]
     pub fn train_payload(&self, index: u32, most: u32) -> &[u8] {
-        if !self.is_of_train() || most == 0 {
+        if !self.is_of_train() {
             return &[];
         }
-        let (skb, mut count) = (self.as_raw(), 1);
+        let skb = self.as_raw();
         // SAFETY: By the type invariant it is a train, or was copied from one.
-        let mtu = unsafe { bindings::xrdma_train_mtu(skb) };
-        let payload = match self.is_train() {
-            // SAFETY: It is an intact train.
-            true => unsafe {
-                count = most;
-                bindings::xrdma_train_payload(skb, index, &mut count).cast_const()
-            },
-            // SAFETY: By the type invariant, `xrdma_skb_copy_part()` has put it behind the
-            // transport headers.
-            false => unsafe {
-                let info = self.info();
-                (*info).payload.add(usize::from((*info).payload_len))
-            },
-        };
+        let mut len = unsafe { bindings::xrdma_train_mtu(skb) }.saturating_mul(most);
+        // SAFETY: It is an intact train, or was copied from one, and was parsed.
+        let payload = unsafe { bindings::xrdma_skb_train_payload(skb, index, &mut len) };
         match NonNull::new(payload.cast_mut()) {
-            // SAFETY: There are `mtu` bytes for each of `count` packets in a page of the train, or
-            // for one in the copy, which nobody writes to, and which stay as long as the packet.
-            Some(payload) => unsafe {
-                let len = (mtu as usize).wrapping_mul(count as usize);
-                slice::from_raw_parts(payload.as_ptr(), len)
-            },
+            // SAFETY: There are `len` bytes in a page of the train, or in the copy, which nobody
+            // writes to, and which stay as long as the packet.
+            Some(payload) => unsafe { slice::from_raw_parts(payload.as_ptr(), len as usize) },
             None => &[],
         }
     }

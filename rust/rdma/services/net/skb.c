@@ -369,19 +369,18 @@ struct sk_buff *xrdma_skb_share(struct sk_buff *skb)
 struct sk_buff *xrdma_skb_copy_part(const struct sk_buff *skb, __u8 part)
 {
 	const struct xrdma_rx_info *info = (const struct xrdma_rx_info *)skb->cb;
-	u32 before = info->payload - info->ip, mtu = xrdma_train_mtu(skb);
-	u32 count = 1;
-	const u8 *payload = xrdma_train_payload(skb, part, &count);
+	u32 before = info->payload - info->ip, len = xrdma_train_mtu(skb);
+	const u8 *payload = xrdma_train_payload(skb, part, &len);
 	struct xrdma_rx_info *copied;
 	struct sk_buff *one;
 
 	if (!payload)
 		return NULL;
-	one = alloc_skb(before + info->payload_len + mtu, GFP_ATOMIC | __GFP_NOWARN);
+	one = alloc_skb(before + info->payload_len + len, GFP_ATOMIC | __GFP_NOWARN);
 	if (!one)
 		return NULL;
 	skb_put_data(one, info->ip, before + info->payload_len);
-	skb_put_data(one, payload, mtu);
+	skb_put_data(one, payload, len);
 	/* What the headers do not say of the train. */
 	skb_shinfo(one)->gso_size = skb_shinfo(skb)->gso_size;
 	skb_shinfo(one)->gso_segs = skb_shinfo(skb)->gso_segs;
@@ -392,4 +391,19 @@ struct sk_buff *xrdma_skb_copy_part(const struct sk_buff *skb, __u8 part)
 	copied->way = XRDMA_RX_TRAIN_PART;
 	copied->part = part;
 	return one;
+}
+
+/*
+ * The payload of a packet that was parsed, and is a train or was copied from one: as
+ * xrdma_train_payload(), but of what was copied its own, whatever @index is.
+ */
+const __u8 *xrdma_skb_train_payload(const struct sk_buff *skb, __u32 index, __u32 *len)
+{
+	const struct xrdma_rx_info *info = (const struct xrdma_rx_info *)skb->cb;
+	const u8 *payload = info->payload + info->payload_len;
+
+	if (info->way == XRDMA_RX_TRAIN)
+		return xrdma_train_payload(skb, index, len);
+	*len = min_t(u32, *len, skb_tail_pointer(skb) - payload);
+	return payload;
 }

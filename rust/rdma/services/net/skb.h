@@ -44,7 +44,7 @@ struct xrdma_rx_link {
  * struct xrdma_rx_info - what the receive side wants to know of one packet
  * @link: the link layer that it came over.
  * @payload_len: bytes of UDP payload; of a train, or a packet of one, only those of the
- *	transport headers of its first packet.
+ *	transport headers of the train.
  * @ip_len: 20 or 40.
  * @tos: IPv4 type of service or IPv6 traffic class.
  * @way: how it came (enum xrdma_rx_way).
@@ -85,6 +85,7 @@ struct xrdma_rx_link xrdma_rx_link(struct sk_buff *skb);
 void xrdma_skb_consume(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_share(struct sk_buff *skb);
 struct sk_buff *xrdma_skb_copy_part(const struct sk_buff *skb, __u8 part);
+const __u8 *xrdma_skb_train_payload(const struct sk_buff *skb, __u32 index, __u32 *len);
 bool xrdma_skb_queue_insert(struct sk_buff_head *q, __u32 *bytes,
 			    struct sk_buff *skb, __u16 order, __u32 limit,
 			    __u32 max_bytes, struct xrdma_process *p);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Trains: super-packets whose packets are not built. The packets of a long message, all but
- * the last, have the same headers, but for their numbers and for what the first has in
- * addition. So a train has the headers of the first of them, once, and the payload of all in
- * page fragments, as a TCP packet has that is longer than a segment. If nobody cuts it, its
+ * Trains: super-packets whose packets are not built. The packets of a long message have the
+ * same headers, but for their numbers and for what the first or the last has in addition. So
+ * a train has the headers of the first of them, once, and the payload of all in page
+ * fragments, as a TCP packet has that is longer than a segment. If nobody cuts it, its
  * packets never exist.
  * Documentation/infiniband/xroce-design.rst describes it.
  *
- * From the UDP header on, a train has the transport headers of its first packet and the
- * payload. The AckReq bit in these headers is that of the last packet; the others do not ask.
+ * From the UDP header on, a train has its transport headers and the payload. These headers
+ * are those of the first packet, but for what rust/roce/wire/train.rs says, which makes them.
  * ICRCs are put off (icrc.c), which is how it gets cut. All of this is sk_buff's layout and
  * inline functions, which is why it is in C.
  */
@@ -26,10 +26,16 @@
 
 /* The base transport header, and where its parts are (IBTA 9.2). */
 #define XRDMA_BTH 12
-#define XRDMA_BTH_ACK_REQ 8
+#define XRDMA_BTH_FLAGS 1
+#define XRDMA_BTH_SE 0x80
+#define XRDMA_BTH_ACK 8
+#define XRDMA_BTH_ACK_REQ 0x80
 #define XRDMA_BTH_PSN 9
-/* XRCETH; RETH, the longest of the extended headers that only a First packet has. */
+/* A reserved bit beside AckReq: the train ends with the Last packet of its message. */
+#define XRDMA_BTH_ENDS 0x40
+/* The extended headers. */
 #define XRDMA_XRCETH 4
+#define XRDMA_AETH 4
 #define XRDMA_RETH 16
 
 #define XRDMA_MTU_MIN 256
@@ -68,24 +74,49 @@ void xrdma_train_end(struct sk_buff *skb, const struct xrdma_train *train)
 	xrdma_icrc_put_off(skb, XRDMA_ICRC_PROTO_TRAIN);
 }
 
-/* The geometry of a train with @len bytes behind the UDP header. False: it is none. */
-static bool xrdma_train_read(const struct sk_buff *skb, unsigned int len,
+/*
+ * Bytes of extended headers in those of a train whose first packet has @opcode, beyond those that
+ * all its packets have.
+ */
+static u32 xrdma_train_more(u8 opcode)
+{
+	switch (opcode & 0x1f) {
+	case 0x06: /* RDMA WRITE First */
+		return XRDMA_RETH;
+	case 0x0d: /* RDMA READ response First */
+	case 0x0e: /* RDMA READ response Middle: of the Last packet, or none */
+		return XRDMA_AETH;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * The geometry of a train that has @len bytes behind the UDP header, which begin @at bytes from
+ * the data. False: it is none.
+ */
+static bool xrdma_train_read(const struct sk_buff *skb, unsigned int at, unsigned int len,
 			     struct xrdma_train *train)
 {
 	unsigned int size = skb_shinfo(skb)->gso_size;
+	u8 copy[XRDMA_BTH];
+	const u8 *bth = skb_header_pointer(skb, at, sizeof(copy), copy);
+	u32 before;
 
-	if (size < XRDMA_MTU_MIN + XRDMA_BTH + XRDMA_ICRC_LEN)
+	if (!bth || size < XRDMA_MTU_MIN + XRDMA_BTH + XRDMA_ICRC_LEN)
 		return false;
 	train->mtu = rounddown_pow_of_two(size);
 	train->middle = size - train->mtu - XRDMA_ICRC_LEN;
-	train->count = len / train->mtu;
-	train->first = len % train->mtu;
-	return (size == train->mtu + XRDMA_BTH + XRDMA_ICRC_LEN ||
-		size == train->mtu + XRDMA_BTH + XRDMA_XRCETH + XRDMA_ICRC_LEN) &&
-	       train->mtu <= XRDMA_MTU_MAX && train->first >= train->middle &&
-	       train->first <= train->middle + XRDMA_RETH && train->count > 1 &&
-	       train->count <= XRDMA_GSO_SEGS &&
-	       train->count == skb_shinfo(skb)->gso_segs;
+	train->count = skb_shinfo(skb)->gso_segs;
+	train->first = train->middle + xrdma_train_more(bth[0]);
+	before = train->first + (train->count - 1) * train->mtu;
+	train->last = len - before;
+	return (train->middle == XRDMA_BTH || train->middle == XRDMA_BTH + XRDMA_XRCETH) &&
+	       train->mtu <= XRDMA_MTU_MAX && train->count > 1 &&
+	       train->count <= XRDMA_GSO_SEGS && len > before &&
+	       (train->last == train->mtu ||
+		(train->last < train->mtu && !(train->last % 4) &&
+		 bth[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS));
 }
 
 /*
@@ -104,21 +135,28 @@ bool xrdma_train_is_intact(struct sk_buff *skb)
 	    skb_shared(skb) || skb_cloned(skb) || info->frag_list || skb_zcopy(skb) ||
 	    skb_has_shared_frag(skb) || !skb_frags_readable(skb) ||
 	    skb->len < sizeof(struct udphdr) ||
-	    !xrdma_train_read(skb, skb->len - sizeof(struct udphdr), &train) ||
+	    !xrdma_train_read(skb, sizeof(struct udphdr), skb->len - sizeof(struct udphdr),
+			      &train) ||
 	    skb_headlen(skb) != sizeof(struct udphdr) + train.first)
 		return false;
 	for (i = 0; i < info->nr_frags; i++) {
 		const skb_frag_t *frag = &info->frags[i];
+		u32 size = skb_frag_size(frag);
 
-		if (skb_frag_size(frag) % train.mtu || PageHighMem(skb_frag_page(frag)))
+		if (i == info->nr_frags - 1) {
+			if (size < train.last)
+				return false;
+			size -= train.last;
+		}
+		if (size % train.mtu || PageHighMem(skb_frag_page(frag)))
 			return false;
 	}
 	return true;
 }
 
 /*
- * Bytes of payload of each packet of an intact train, of one that is being built, or of the train
- * that a packet was copied from (xrdma_skb_copy_part()).
+ * Bytes of payload of each packet but the last of an intact train, of one that is being built, or
+ * of the train that a packet was copied from (xrdma_skb_copy_part()).
  */
 __u32 xrdma_train_mtu(const struct sk_buff *skb)
 {
@@ -132,32 +170,31 @@ __u32 xrdma_train_count(const struct sk_buff *skb)
 }
 
 /*
- * The payload of packet @index of a train, which is not a copy, and of those behind it, up to
- * *@count of them, that follow it in memory; sets *@count. NULL: there is no such packet.
+ * The payload of packet @index of a train, which is not a copy: *@len bytes, or those of them that
+ * are in one piece, its own at least; sets *@len. NULL: there is no such packet.
  */
-__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *count)
+__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *len)
 {
 	const struct skb_shared_info *info = skb_shinfo(skb);
-	u32 mtu = xrdma_train_mtu(skb), i;
-	u64 at = (u64)index * mtu;
+	u64 at = (u64)index * xrdma_train_mtu(skb);
+	u32 i;
 
 	for (i = 0; i < info->nr_frags; i++) {
 		const skb_frag_t *frag = &info->frags[i];
 
-		if (at + mtu <= skb_frag_size(frag)) {
-			*count = min_t(u32, *count, (skb_frag_size(frag) - at) / mtu);
+		if (at < skb_frag_size(frag)) {
+			*len = min_t(u32, *len, skb_frag_size(frag) - at);
 			return (u8 *)skb_frag_address(frag) + at;
 		}
-		if (at < skb_frag_size(frag))
-			break;
 		at -= skb_frag_size(frag);
 	}
 	return NULL;
 }
 
 /*
- * The operation code of what follows a packet with @opcode: First and Middle are neighbours. The
- * same as middle() in rust/roce/wire/train.rs, which knows what may be in a train.
+ * The operation code of what follows a packet with @opcode: First and Middle are neighbours, and
+ * so are Middle and Last. The same as behind() in rust/roce/wire/train.rs, which knows what may be
+ * in a train.
  */
 static u8 xrdma_train_middle(u8 opcode)
 {
@@ -171,14 +208,22 @@ static u8 xrdma_train_middle(u8 opcode)
 	}
 }
 
-/* Makes @seg, which has the headers of the first packet of a train, packet @index of it. */
+/* Makes @seg, which has the headers of a train, packet @index of it. */
 static bool xrdma_train_seal(struct sk_buff *seg, const struct xrdma_train *train,
 			     unsigned int outer, u32 index)
 {
 	u32 more = train->first - train->middle;
+	bool last = index + 1 == train->count;
+	bool ends = last && seg->data[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS;
+	u8 middle = xrdma_train_middle(seg->data[0]);
+	bool has_more;
 	u8 *bth;
 
-	if (index && more) {
+	if (index)
+		has_more = ends && more == XRDMA_AETH;
+	else
+		has_more = seg->data[0] != middle;
+	if (more && !has_more) {
 		memmove(seg->data - outer + more, seg->data - outer, outer + train->middle);
 		__skb_pull(seg, more);
 	}
@@ -187,10 +232,13 @@ static bool xrdma_train_seal(struct sk_buff *seg, const struct xrdma_train *trai
 		u8 *psn = bth + XRDMA_BTH_PSN;
 
 		put_unaligned_be24((get_unaligned_be24(psn) + index) & 0xffffff, psn);
-		bth[0] = xrdma_train_middle(bth[0]);
+		bth[0] = ends ? middle + 1 : middle;
 	}
-	if (index + 1 != train->count)
-		bth[XRDMA_BTH_ACK_REQ] &= 0x7f;
+	if (!last)
+		bth[XRDMA_BTH_ACK] &= ~XRDMA_BTH_ACK_REQ;
+	if (!ends)
+		bth[XRDMA_BTH_FLAGS] &= ~XRDMA_BTH_SE;
+	bth[XRDMA_BTH_ACK] &= ~XRDMA_BTH_ENDS;
 	if (skb_tailroom(seg) < XRDMA_ICRC_LEN &&
 	    pskb_expand_head(seg, 0, XRDMA_ICRC_LEN, GFP_ATOMIC))
 		return false;
@@ -212,7 +260,7 @@ struct sk_buff *xrdma_train_cut(struct sk_buff *skb, unsigned int outer)
 	u32 index = 0;
 	u16 size;
 
-	if (!xrdma_train_read(skb, skb->len, &train) || skb_has_frag_list(skb))
+	if (!xrdma_train_read(skb, 0, skb->len, &train) || skb_has_frag_list(skb))
 		return ERR_PTR(-EINVAL);
 	/* A capture may have a clone, whose geometry is not to change. */
 	if (!pskb_may_pull(skb, train.first) || skb_unclone(skb, GFP_ATOMIC))

@@ -10,16 +10,18 @@ struct sk_buff;
 
 /**
  * struct xrdma_train - the geometry of a train
- * @first: bytes of transport headers of its first packet.
- * @middle: bytes of those of the others: the first of the first packet's.
- * @mtu: bytes of payload of each packet, a power of two.
+ * @first: bytes of its transport headers: of those of its first packet, as a rule.
+ * @middle: bytes of those that all packets have: the first of these.
+ * @mtu: bytes of payload of each packet but the last, a power of two.
  * @count: packets.
+ * @last: bytes of payload of the last packet, @mtu at most.
  */
 struct xrdma_train {
 	__u32 first;
 	__u32 middle;
 	__u32 mtu;
 	__u32 count;
+	__u32 last;
 };
 
 __u8 xrdma_train_room(const struct dst_entry *dst);
@@ -28,6 +30,6 @@ bool xrdma_train_is_intact(struct sk_buff *skb);
 struct sk_buff *xrdma_train_cut(struct sk_buff *skb, unsigned int outer);
 __u32 xrdma_train_count(const struct sk_buff *skb);
 __u32 xrdma_train_mtu(const struct sk_buff *skb);
-__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *count);
+__u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *len);
 
 #endif /* XRDMA_SERVICES_NET_TRAIN_H */

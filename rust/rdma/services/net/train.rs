@@ -21,8 +21,9 @@ use crate::bindings;
 const MAX_COUNT: u32 = 64;
 
 /// A train whose headers and payload are to be filled in: packets of `mtu` bytes of payload each,
-/// which have the same headers, but for their numbers and for what the first has behind those of
-/// the others. They have no ICRCs: whoever cuts the train computes them.
+/// the last of which may have fewer. They have the same headers, but for their numbers and for what
+/// the first or the last has behind those of the others. They have no ICRCs: whoever cuts the train
+/// computes them.
 ///
 /// # Invariants
 ///
@@ -56,8 +57,8 @@ impl Route {
 
 impl TxTrain {
     /// A train of `sender` along `route` for up to `count` packets, [`Route::train_room`] at most,
-    /// with `mtu` bytes of payload each, a power of two. The first has `first` bytes of transport
-    /// headers, of which the others have the first `middle`. A stale route is looked up anew first.
+    /// with `mtu` bytes of payload each, a power of two. It has `first` bytes of transport headers,
+    /// of which all packets have the first `middle`. A stale route is looked up anew first.
     /// Any context but hard interrupt.
     ///
     /// `None` as in [`TxSkb::alloc`](super::TxSkb::alloc), or if no train may go there: the packets
@@ -76,6 +77,7 @@ impl TxTrain {
             middle,
             mtu,
             count,
+            last: mtu,
         };
         if !mtu.is_power_of_two() || count > MAX_COUNT || middle > first || first >= mtu {
             return None;
@@ -96,7 +98,7 @@ impl TxTrain {
         })
     }
 
-    /// The transport headers of the first packet, to be written. The bytes are whatever the
+    /// The transport headers, to be written. The bytes are whatever the
     /// allocator left there.
     #[inline]
     pub fn header_mut(&mut self) -> &mut [u8] {
@@ -109,18 +111,16 @@ impl TxTrain {
     /// left there goes out. [`Self::pass`] adds the packets. `None`: there is no room for one more.
     #[inline]
     pub fn next_mut(&mut self, most: u32) -> Option<&mut [u8]> {
-        let mut count = most.min(self.room());
-        if count == 0 {
+        let most = most.min(self.room());
+        if most == 0 {
             return None;
         }
-        let (skb, index) = (self.skb.as_ptr(), self.filled);
-        // SAFETY: By the type invariant, the packet has room for this payload.
-        let payload = unsafe { bindings::xrdma_train_payload(skb, index, &mut count) };
+        let (skb, mut len) = (self.skb.as_ptr(), most.wrapping_mul(self.size.mtu));
+        // SAFETY: By the type invariant, there is room for this payload.
+        let payload = unsafe { bindings::xrdma_train_payload(skb, self.filled, &mut len) };
         let payload = NonNull::new(payload)?;
-        let len = (self.size.mtu as usize).wrapping_mul(count as usize);
-        // SAFETY: The call returns the place of `mtu` bytes for each of `count` packets, in a page
-        // of the train, which is ours.
-        Some(unsafe { slice::from_raw_parts_mut(payload.as_ptr(), len) })
+        // SAFETY: The call returns the place of `len` bytes in a page of the train, which is ours.
+        Some(unsafe { slice::from_raw_parts_mut(payload.as_ptr(), len as usize) })
     }
 
     /// The payload of a packet that was filled in; nothing, if it was not.
@@ -129,13 +129,12 @@ impl TxTrain {
         if index >= self.filled {
             return &[];
         }
+        let mut len = self.size.mtu;
         // SAFETY: By the type invariant, the packet has this payload.
-        let payload = unsafe { bindings::xrdma_train_payload(self.skb.as_ptr(), index, &mut 1) };
+        let payload = unsafe { bindings::xrdma_train_payload(self.skb.as_ptr(), index, &mut len) };
         match NonNull::new(payload) {
             // SAFETY: As in `next_mut`; the reference to `self` is shared.
-            Some(payload) => unsafe {
-                slice::from_raw_parts(payload.as_ptr(), self.size.mtu as usize)
-            },
+            Some(payload) => unsafe { slice::from_raw_parts(payload.as_ptr(), len as usize) },
             None => &[],
         }
     }
@@ -144,6 +143,18 @@ impl TxTrain {
     #[inline]
     pub fn pass(&mut self, count: u32) {
         self.filled = self.filled.saturating_add(count).min(self.size.count);
+    }
+
+    /// The next packet is filled in, with `len` bytes of payload, and none follows it. Without any
+    /// payload it is not added.
+    #[inline]
+    pub fn pass_last(&mut self, len: u32) {
+        if len == 0 {
+            return;
+        }
+        self.size.last = len.min(self.size.mtu);
+        self.pass(1);
+        self.size.count = self.filled;
     }
 
     /// Packets that were filled in.

@@ -62,7 +62,7 @@ fn an_echo_is_an_empty_write_with_the_number_before() {
     assert!(h.poll().is_none());
     h.time(h.now + 1);
     let t = h.poll().unwrap();
-    assert_eq!((t.payload, t.pad, t.middles, t.again), (None, 0, 0, true));
+    assert_eq!((t.payload, t.pad, t.followers, t.again), (None, 0, 0, true));
     let header = t.header.as_slice();
     assert_eq!(header.len(), 12 + 16);
     assert_eq!((header[0], header[8]), (0x0a, 0x80));

@@ -145,9 +145,9 @@ impl Host {
             let mut header = t.header.as_slice().to_vec();
             let mut payload = t.payload;
             let mut middles = Vec::new();
-            if !t.again && t.middles > 0 {
+            if !t.again && t.followers > 0 {
                 // Of those that may follow in a train, some are polled at once.
-                let most = (all.len() as u32 * 7 + 3) % (t.middles + 1);
+                let most = (all.len() as u32 * 7 + 3) % (t.followers + 1);
                 let polled = self.requester.poll_middles(most, self.now);
                 assert!(polled.count <= most);
                 middles = middles_of(&t.header, polled.count, polled.ack_req);

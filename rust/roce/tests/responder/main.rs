@@ -118,11 +118,11 @@ impl Peer {
             }
             bytes.resize(bytes.len() + usize::from(r.pad), 0);
             all.push(bytes);
-            if r.again || r.middles == 0 {
+            if r.again || r.followers == 0 {
                 continue;
             }
             // Of those that may follow in a train, some are polled at once.
-            let count = self.responder.poll_middles(r.middles.div_ceil(2));
+            let count = self.responder.poll_middles(r.followers.div_ceil(2));
             let p = r.payload.expect("they have a payload");
             for (i, mut bytes) in (1..).zip(middles_of(&r.header, count, false)) {
                 let va = p.va + u64::from(p.len) * i;

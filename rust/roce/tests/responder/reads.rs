@@ -25,20 +25,24 @@ fn read_response_is_cut_at_the_mtu() {
     assert_eq!(p.responder.rq_psn(), Psn::new(1));
 }
 
+/// What is said of each packet of the response about those behind it.
+fn followers(p: &mut Peer) -> Vec<u32> {
+    std::iter::from_fn(|| p.responder.poll_response(0))
+        .map(|r| r.followers)
+        .collect()
+}
+
 #[test]
-fn packets_between_this_one_and_the_last_can_be_in_a_train() {
+fn packets_behind_this_one_can_be_in_a_train() {
     let mut p = Peer::rc();
     p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1000));
-    let middles: Vec<_> = std::iter::from_fn(|| p.responder.poll_response(0))
-        .map(|r| r.middles)
-        .collect();
-    assert_eq!(middles, [2, 1, 0, 0]);
+    assert_eq!(followers(&mut p), [3, 2, 1, 0]);
     // A part of it is asked for again.
     p.send(&Raw::new(0x0c, PSN + 1).remote(RKEY_READ, VA_READ + 256, 744));
-    let middles: Vec<_> = std::iter::from_fn(|| p.responder.poll_response(0))
-        .map(|r| r.middles)
-        .collect();
-    assert_eq!(middles, [1, 0, 0]);
+    assert_eq!(followers(&mut p), [2, 1, 0]);
+    // The last one, if it has pad bytes, is not.
+    p.send(&Raw::new(0x0c, PSN + 4).remote(RKEY_READ, VA_READ, 1001));
+    assert_eq!(followers(&mut p), [2, 1, 0, 0]);
 }
 
 #[test]
@@ -47,14 +51,14 @@ fn what_follows_in_a_train_is_polled_at_once() {
     p.send(&Raw::new(0x0c, PSN).remote(RKEY_READ, VA_READ, 1500));
     // Nothing was polled that they could follow.
     assert_eq!(p.responder.poll_middles(9), 0);
-    assert_eq!(p.responder.poll_response(0).unwrap().middles, 4);
+    assert_eq!(p.responder.poll_response(0).unwrap().followers, 5);
     assert_eq!(p.responder.poll_middles(2), 2);
     let next = |p: &mut Peer| {
         let response = p.responder.poll_response(0).unwrap();
         let slice = response.payload.unwrap();
-        (slice.va - VA_READ, slice.len, response.middles)
+        (slice.va - VA_READ, slice.len, response.followers)
     };
-    assert_eq!(next(&mut p), (3 * 256, 256, 1));
+    assert_eq!(next(&mut p), (3 * 256, 256, 2));
     // Never the last one.
     assert_eq!(p.responder.poll_middles(9), 1);
     assert_eq!(p.responder.poll_middles(9), 0);

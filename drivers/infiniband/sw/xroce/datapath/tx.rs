@@ -131,7 +131,7 @@ pub(crate) struct Planned<'a> {
     /// Whether it may be in a super-packet.
     pub(crate) joining: Joining,
     /// Packets behind it that may be in a train with it.
-    pub(crate) middles: u32,
+    pub(crate) followers: u32,
 }
 
 impl OpenTrain {
@@ -139,7 +139,12 @@ impl OpenTrain {
     /// none.
     fn begin(route: &mut Route, sender: &Sender, packet: &Planned<'_>) -> Option<Self> {
         let mtu = u32::try_from(packet.len).ok()?;
-        let count = packet.middles.saturating_add(1).min(route.train_room(mtu));
+        let room = route.train_room(mtu);
+        // As few trains as can be, which are about as long as each other: rather than one packet
+        // behind a train, which would be built.
+        let others = packet.followers.checked_div(room)?;
+        let trains = others.saturating_add(1);
+        let count = packet.followers.checked_div(trains)?.saturating_add(1);
         if packet.joining == Joining::Alone || packet.pad != 0 || count < 2 {
             return None;
         }
@@ -153,19 +158,34 @@ impl OpenTrain {
         })
     }
 
-    /// Adds `packet`, whose payload is to be filled in, if it is the next one and there is room.
-    fn takes(&mut self, packet: &Planned<'_>) -> bool {
-        packet.joining == Joining::Allowed
-            && packet.len == self.mtu
+    /// The headers of the train with `packet` added, if that is the next one and there is room.
+    fn with(&self, packet: &Planned<'_>) -> Option<TrainHeader> {
+        let mut header = self.header;
+        let fits = match header.is_end(packet.header) {
+            true => packet.len != 0 && packet.len <= self.mtu,
+            false => packet.len == self.mtu,
+        };
+        (fits
+            && packet.joining == Joining::Allowed
+            && packet.pad == 0
             && self.data.room() > 0
-            && self.header.push(packet.header)
+            && header.push(packet.header))
+        .then_some(header)
     }
 
-    /// Has `fill` write the payload of the packet that was added. If it fails, the packet is not in
-    /// the train; should it have asked for an acknowledgement, the one before it does.
-    fn fill(&mut self, fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>) -> Result<(), Fault> {
-        fill(self.data.next_mut(1).ok_or(Fault)?)?;
-        self.data.pass(1);
+    /// Has `fill` write the payload of the packet that was added, `len` bytes. If it fails, the
+    /// packet is not in the train.
+    fn fill(
+        &mut self,
+        len: usize,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let out = self.data.next_mut(1).ok_or(Fault)?;
+        fill(out.get_mut(..len).ok_or(Fault)?)?;
+        match len == self.mtu {
+            true => self.data.pass(1),
+            false => self.data.pass_last(len as u32),
+        }
         Ok(())
     }
 
@@ -240,8 +260,8 @@ impl Assembly {
         packet: &Planned<'_>,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
     ) -> Result<(), BuildError> {
-        let grows = self.open.as_mut().is_some_and(|open| open.takes(packet));
-        if !grows {
+        let longer = self.open.as_ref().and_then(|open| open.with(packet));
+        if longer.is_none() {
             self.close(batch, route, sender);
             self.open = OpenTrain::begin(route, sender, packet);
         }
@@ -252,8 +272,11 @@ impl Assembly {
             batch.push(skb, packet.joining);
             return Ok(());
         };
-        let filled = open.fill(fill);
-        if filled.is_err() || open.data.room() == 0 {
+        let filled = open.fill(packet.len, fill);
+        if let (Some(header), Ok(())) = (longer, filled) {
+            open.header = header;
+        }
+        if filled.is_err() || open.room() == 0 {
             self.close(batch, route, sender);
         }
         Ok(filled?)
@@ -279,7 +302,7 @@ impl Assembly {
             return 0;
         };
         let added = open.extend(middles, fill);
-        if added < middles.count || open.data.room() == 0 {
+        if added < middles.count || open.room() == 0 {
             self.close(batch, route, sender);
         }
         added
@@ -301,7 +324,7 @@ impl Assembly {
         }
         if count == 1 {
             let payload = data.filled(0);
-            let (header, len, allowed) = (header.as_slice(), payload.len(), Joining::Allowed);
+            let (header, len, allowed) = (header.of_first(), payload.len(), Joining::Allowed);
             let built = build(route, sender, header, len, 0, allowed, |out| {
                 out.copy_from_slice(payload.get(..out.len()).ok_or(Fault)?);
                 Ok(())

@@ -533,7 +533,7 @@ pub(crate) fn middles_from<'a>(
     if index == 0 || qp.sleeps() || packet.src() != av.dst || packet.dst() != av.src {
         return None;
     }
-    match packet.several(index, u32::MAX)? {
+    match packet.several(index)? {
         (Content::Message(message), count) if count > 1 => Some((message, count)),
         _ => None,
     }

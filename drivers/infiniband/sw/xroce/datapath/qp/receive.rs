@@ -363,7 +363,7 @@ impl RecvSide {
             len: len as usize,
             pad: response.pad,
             joining: tx::joining(!response.again),
-            middles: response.middles.min(budget.packets().saturating_sub(1)),
+            followers: response.followers.min(budget.packets().saturating_sub(1)),
         };
         // Reads the response from the byte `skip` on.
         let read = |skip: u32, out: &mut [u8]| {
@@ -397,7 +397,7 @@ impl RecvSide {
         let middles = Middles {
             count: self
                 .responder
-                .poll_middles(assembly.room().min(packet.middles)),
+                .poll_middles(assembly.room().min(packet.followers)),
             ack_req: false,
         };
         if middles.count == 0 {

@@ -370,7 +370,7 @@ impl SendSide {
                 len: len as usize,
                 pad: transmit.pad,
                 joining,
-                middles: transmit.middles.min(most.saturating_sub(1)),
+                followers: transmit.followers.min(most.saturating_sub(1)),
             };
             let (mut packets, mut bytes) = (1, len);
             let built = match &mut route {
@@ -381,7 +381,7 @@ impl SendSide {
                     })?;
                     // What follows in the same train, all at once; but memory that may have to be
                     // waited for is gathered packet by packet.
-                    let room = outgoing.room().min(packet.middles);
+                    let room = outgoing.room().min(packet.followers);
                     let (Some(p), false) = (transmit.payload, qp.sleeps()) else {
                         return Ok(());
                     };

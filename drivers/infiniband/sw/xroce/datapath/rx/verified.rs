@@ -99,21 +99,25 @@ impl Verified {
         checked.train_content(payload, (index, index), count, content)
     }
 
-    /// The packets of a train from `index` on, `most` at most, whose payload follows in memory, as
-    /// one packet ([`Checked::train_content`]), and how many they are. `None`: it is no train, or
-    /// has no such packet.
+    /// The packets of a train from `index` on whose payload follows in memory, but for the Last of
+    /// the message, as one packet ([`Checked::train_content`]), and how many they are. `None`: it
+    /// is no train, or has no such packet.
     #[inline]
-    pub(crate) fn several(&self, index: u32, most: u32) -> Option<(Content<'_>, u32)> {
-        let (checked, all) = (self.0.noted(), self.count());
+    pub(crate) fn several(&self, index: u32) -> Option<(Content<'_>, u32)> {
+        let (header, all) = (self.0.payload(), self.count());
         if all < 2 {
             return None;
         }
-        let payload = self.0.train_payload(index, most);
+        let end = all.checked_sub(u32::from(Checked::train_ends(header)))?;
+        let payload = self.0.train_payload(index, end.checked_sub(index)?);
         let mtu = self.0.train_payload(index, 1).len();
         let count = payload.len().checked_div(mtu)? as u32;
         let last = index.wrapping_add(count).wrapping_sub(1);
-        let content = checked.train_content(self.0.payload(), (index, last), all, payload);
-        Some((content, count))
+        let checked = self.0.noted();
+        Some((
+            checked.train_content(header, (index, last), all, payload),
+            count,
+        ))
     }
 
     /// Its sequence number, if it is a message.
@@ -130,11 +134,11 @@ impl Verified {
         match self.0.is_of_train() {
             false => self.0.payload().len(),
             true => {
-                let (count, mtu) = (
-                    self.0.train_count() as usize,
-                    self.0.train_payload(0, 1).len(),
-                );
-                self.0.noted().train_bytes(self.0.payload(), count, mtu)
+                let count = self.0.train_count();
+                let payload = |index| self.0.train_payload(index, 1).len();
+                let (mtu, last) = (payload(0), payload(count.wrapping_sub(1)));
+                let (header, count) = (self.0.payload(), count as usize);
+                self.0.noted().train_bytes(header, count, mtu, last)
             }
         }
     }

@@ -49,7 +49,7 @@ impl Outgoing {
             .burst()
             .saturating_sub(batch.len().wrapping_add(self.assembly.len()));
         let packet = &Planned {
-            middles: packet.middles.min(room.saturating_sub(1) as u32),
+            followers: packet.followers.min(room.saturating_sub(1) as u32),
             ..*packet
         };
         self.assembly.add(batch, route, sender, packet, fill)?;
