@@ -127,6 +127,16 @@ impl Raw {
     }
 }
 
+/// Packets that are read as one: the first of them, with the payload of all, and with the AckReq
+/// bit of the last.
+pub fn joined(all: &[Raw]) -> Raw {
+    Raw {
+        payload: all.iter().flat_map(|raw| raw.payload.clone()).collect(),
+        ack_req: all.last().expect("there is one").ack_req,
+        ..all[0].clone()
+    }
+}
+
 /// The headers of `count` Middle packets behind a packet with the headers `before`, of which the
 /// last asks for an acknowledgement if `ack_req`. They are made from the headers of the train.
 pub fn middles(before: &HeaderBuf, count: u32, ack_req: bool) -> Vec<Vec<u8>> {

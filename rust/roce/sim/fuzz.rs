@@ -348,6 +348,10 @@ impl Target<'_> {
             bytes.resize(bytes.len() + usize::from(t.pad), 0);
             let p = Packet::parse(&bytes).expect("malformed request");
             assert!(p.opcode.is_request());
+            if !t.again && t.followers % 3 == 1 {
+                let middles = self.requester.poll_middles(t.followers, self.now);
+                assert!(middles.count <= t.followers);
+            }
         }
     }
 
@@ -369,6 +373,11 @@ impl Target<'_> {
             let p = Packet::parse(&bytes).expect("malformed");
             assert!(p.opcode.is_response());
             self.env.note_ack(&p);
+            if !r.again && r.followers % 3 == 1 {
+                let count = self.responder.poll_middles(r.followers);
+                assert!(count <= r.followers);
+                self.responder.unpoll(count / 2);
+            }
         }
     }
 
@@ -436,6 +445,13 @@ impl Target<'_> {
     }
 
     fn deliver(&mut self, p: &Packet<'_>) {
+        // As if it were two of a train.
+        let both = self.requester.handle_middles(p, 2, self.now, &mut self.env)
+            || self.responder.take_middles(p, 2, &mut self.env);
+        if both {
+            self.env.trace.note(52);
+            return;
+        }
         // Both, as a confused demultiplexer would.
         self.requester.handle_response(p, self.now, &mut self.env);
         let psn = p.bth.psn;

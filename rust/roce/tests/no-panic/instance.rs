@@ -21,6 +21,7 @@ use roce::requester::{
     LocalError,
     LocalMessage,
     LocalOk,
+    Middles,
     QueueFull,
     Requester,
     RequesterConfig,
@@ -77,7 +78,8 @@ use roce::wire::{
     HeaderBuf,
     Packet,
     ParseError,
-    Refused, //
+    Refused,
+    TrainHeader, //
 };
 
 type Sender = Requester<&'static mut [Wqe]>;
@@ -250,6 +252,16 @@ pub fn send_poll(r: &mut Sender, now: u64, env: &mut Opaque) -> Option<Transmit>
 }
 
 #[inline(never)]
+pub fn send_middles(r: &mut Sender, most: u32, now: u64) -> Middles {
+    r.poll_middles(most, now)
+}
+
+#[inline(never)]
+pub fn send_answers(r: &mut Sender, p: &Packet<'_>, n: u32, now: u64, env: &mut Opaque) -> bool {
+    r.handle_middles(p, n, now, env)
+}
+
+#[inline(never)]
 pub fn send_response(r: &mut Sender, p: &Packet<'_>, now: u64, env: &mut Opaque) {
     r.handle_response(p, now, env)
 }
@@ -355,6 +367,37 @@ pub fn recv_early(r: &mut Receiver, p: &Packet<'_>, now: u64, env: &mut Opaque) 
 #[inline(never)]
 pub fn recv_poll(r: &mut Receiver, now: u64) -> Option<Response> {
     r.poll_response(now)
+}
+
+#[inline(never)]
+pub fn recv_middles(r: &mut Receiver, p: &Packet<'_>, n: u32, env: &mut Opaque) -> bool {
+    r.take_middles(p, n, env)
+}
+
+#[inline(never)]
+pub fn recv_several(r: &mut Receiver, most: u32, unsent: u32) -> u32 {
+    let count = r.poll_middles(most);
+    r.unpoll(unsent);
+    count
+}
+
+#[inline(never)]
+pub fn train(first: &HeaderBuf, next: &HeaderBuf, count: u32, ack_req: bool) -> Option<usize> {
+    let mut train = TrainHeader::begin(first)?;
+    train.extend(count, ack_req);
+    let fits = train.is_open() && train.is_end(next) && train.push(next);
+    fits.then_some(train.of_first().len())
+}
+
+#[inline(never)]
+pub fn train_packet<'a>(
+    header: &'a [u8],
+    at: (u32, u32),
+    payload: &'a [u8],
+) -> Option<Content<'a>> {
+    let checked = Checked::check_train(header, 0xffff).ok()?;
+    let bytes = checked.train_bytes(header, at.1 as usize, payload.len(), payload.len());
+    (bytes != 0).then(|| checked.train_content(header, at, at.1, payload))
 }
 
 #[inline(never)]

@@ -9,6 +9,7 @@ mod acks;
 mod early;
 mod echoes;
 mod local;
+mod middles;
 mod pacing;
 mod probes;
 mod queue;

@@ -6,6 +6,7 @@
 mod sim;
 
 mod early;
+mod middles;
 mod reads;
 mod refusals;
 mod services;
