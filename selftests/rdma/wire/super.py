@@ -22,7 +22,7 @@ import verbs
 import wire
 from ktap import expect, expect_eq
 from tap import Tap
-from verbs import WR, get, pattern, put, sge
+from verbs import WCS, WR, get, pattern, put, sge
 
 SENT, RECEIVED, MERGED = 'sent_super_pkts', 'rcvd_super_pkts', 'rcvd_gro_pkts'
 # Counters of what must not happen where nothing is lost.
@@ -461,6 +461,29 @@ def waiting():
     conn.close()
 
 
+def faults():
+    """Memory ends in the midst of a train: what is in front of that is sent, or stored."""
+    size, part = 40 * 1024, 5 * 1024 + 100
+    for op in (WR.IBV_WR_RDMA_WRITE, WR.IBV_WR_RDMA_READ):
+        conn = connect()
+        # Trains go along a route that is known to take them.
+        traffic.write(conn, size)
+        traffic.read(conn, size)
+        near, far = conn.a.mr(part), conn.b.mr(size)
+        data, rise = pattern(12, size), Rise()
+        put(far, data)
+        elements = [sge(near), verbs.SGE(near.buf, size - part, near.lkey ^ 0xFF)]
+        conn.post(conn.send_wr(op, elements, rkey=far.rkey, raddr=far.buf))
+        status = verbs.poll(conn.send_cq)[0].status
+        expect_eq(status, WCS.IBV_WC_LOC_PROT_ERR, 'status')
+        if op == WR.IBV_WR_RDMA_WRITE:
+            # The sixth packet has bytes of both elements.
+            expect_eq(rise('x1', PACKETS[0]), 5, 'packets')
+        else:
+            expect(get(near, 5 * 1024) == data[: 5 * 1024], 'payload')
+        conn.close()
+
+
 def marked():
     """A queue marks one long packet: that is one mark, not one for each packet that it stands
     for."""
@@ -780,7 +803,18 @@ FILTERED = (
     moved,
     merged_changed,
 )
-PLAIN = (turned_off, captured, simple_devices, merged, waiting, unreliable, small, xdp, vlan)
+PLAIN = (
+    turned_off,
+    captured,
+    simple_devices,
+    merged,
+    waiting,
+    faults,
+    unreliable,
+    small,
+    xdp,
+    vlan,
+)
 # The link has no IPv6 any more after the last.
 for fn in (*PLAIN, *FILTERED, shrunk):
     # The debug kernel has no filters.
