@@ -484,6 +484,36 @@ def faults():
         conn.close()
 
 
+def allocated():
+    """Pages that the kernel has allocated so far."""
+    with open('/proc/vmstat') as f:
+        counts = dict(line.split() for line in f)
+    return sum(int(n) for name, n in counts.items() if name.startswith('pgalloc_'))
+
+
+def kept():
+    """The memory of trains is used again."""
+    conn = connect(mtu=MTU4096)
+    size, times = 65536, 200
+    src, dst = conn.a.mr(size), conn.b.mr(size)
+    wr = conn.send_wr(WR.IBV_WR_RDMA_WRITE, [sge(src)], rkey=dst.rkey, raddr=dst.buf)
+
+    def write():
+        conn.post(wr)
+        verbs.ok(verbs.poll(conn.send_cq))
+
+    # Trains go along a route that is known to take them.
+    write()
+    rise, before = Rise(), allocated()
+    for _ in range(times):
+        write()
+    pages = allocated() - before
+    expect(rise('x2', RECEIVED) >= times, 'super-packets that came whole')
+    trains = times * size // os.sysconf('SC_PAGE_SIZE')
+    expect(pages < trains // 2, f'{pages} pages were allocated while trains had {trains}')
+    conn.close()
+
+
 def marked():
     """A queue marks one long packet: that is one mark, not one for each packet that it stands
     for."""
@@ -815,6 +845,9 @@ PLAIN = (
     xdp,
     vlan,
 )
+# Real-time kernels do not keep it, and the debug kernel allocates for itself.
+if 'PREEMPT_RT' not in os.uname().version:
+    ktap.add('kept', kept, debug=False)
 # The link has no IPv6 any more after the last.
 for fn in (*PLAIN, *FILTERED, shrunk):
     # The debug kernel has no filters.
