@@ -98,8 +98,7 @@ impl TxTrain {
         })
     }
 
-    /// The transport headers, to be written. The bytes are whatever the
-    /// allocator left there.
+    /// The transport headers, to be written. The bytes are whatever the allocator left there.
     #[inline]
     pub fn header_mut(&mut self) -> &mut [u8] {
         // SAFETY: By the type invariant. The memory comes from C, where every byte has a value.

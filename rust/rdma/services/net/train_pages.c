@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Pages for the payload of trains. The kernel fills pages with zeroes when it allocates them
- * (init_on_alloc), which takes half as long as filling them with payload. So pages that are
- * freed with a train are kept for the next one, in a page pool, as those of drivers are that
- * receive packets. What is left in them never leaves the kernel: a train has no byte that was
- * not written for it.
+ * (init_on_alloc), which is wasted on pages that are filled with payload next. So pages that
+ * are freed with a train are kept for the next one, in a page pool, as those of drivers are
+ * that receive packets. What is left in them never leaves the kernel: a train has no byte that
+ * was not written for it.
  *
  * There is a pool for each CPU, because only one may take pages from a pool at a time. It keeps
- * the XRDMA_TRAIN_KEPT pieces that were given back last, and up to PP_ALLOC_CACHE_REFILL that its
+ * up to XRDMA_TRAIN_KEPT pieces that were given back, and up to PP_ALLOC_CACHE_REFILL that its
  * CPU has taken over for its next trains: 3 MiB with pages of 4 KiB.
  */
 #include <linux/bottom_half.h>
@@ -22,6 +22,7 @@
 /* What is allocated in one piece, if there is such a piece. */
 #define XRDMA_TRAIN_ORDER get_order(SZ_32K)
 
+/* Pieces that a pool keeps when they are given back. What comes then is freed. */
 #define XRDMA_TRAIN_KEPT 32
 
 /* On a real-time kernel, disabling bottom halves does not keep others from a pool. */

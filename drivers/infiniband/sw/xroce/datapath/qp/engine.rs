@@ -490,10 +490,10 @@ pub(crate) fn take_packets(
 }
 
 /// Hands `packet`, or each packet of a train in its order, to `f` with its index. `f` says how many
-/// it has handled: one, or more of a train if it can. What is left of a
-/// train when memory was waited for goes to `backlog`, for another run; says whether something
-/// does. Packets that wait there are taken before it, so it may be out of order then, as if the
-/// network had disordered it. What is left when the queue pair is reset is dropped.
+/// it has handled: one, or more of a train if it can. What is left of a train when memory was
+/// waited for goes to `backlog`, for another run; says whether something does. Packets that wait
+/// there are taken before it, so it may be out of order then, as if the network had disordered it.
+/// What is left when the queue pair is reset is dropped.
 pub(super) fn for_each(
     qp: &WireQp,
     backlog: &Backlog,

@@ -264,8 +264,11 @@ impl SendSide {
     fn responses(&mut self, qp: &WireQp, packet: Verified, now: u64) -> bool {
         let mut by_one = false;
         for_each(qp, &qp.responses, packet, |packet, index| {
-            let several = middles_from(qp, self.path.av(), packet, index);
-            if let (Some((message, count)), false) = (several, by_one) {
+            let several = match by_one {
+                true => None,
+                false => middles_from(qp, self.path.av(), packet, index),
+            };
+            if let Some((message, count)) = several {
                 let mut env = SendEnv {
                     qp,
                     io: &mut self.io,

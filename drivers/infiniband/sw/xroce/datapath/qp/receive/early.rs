@@ -43,8 +43,11 @@ impl RecvSide {
                 if qp.state().is_error() {
                     return 1;
                 }
-                let several = middles_from(qp, self.path.av(), train, index);
-                if let (Some((message, count)), false) = (several, by_one) {
+                let several = match by_one {
+                    true => None,
+                    false => middles_from(qp, self.path.av(), train, index),
+                };
+                if let Some((message, count)) = several {
                     let (responder, mut env) = self.split(qp);
                     if responder.take_middles(&message, count, &mut env) {
                         return count;
