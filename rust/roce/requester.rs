@@ -287,6 +287,8 @@ pub struct Requester<Q> {
     bandwidth: Bandwidth,
     losses: Losses,
     pace: Pace,
+    /// What is polled goes out in trains ([`Requester::set_trains`]).
+    has_trains: bool,
     /// A number whose packet was sent once and asks for an answer, and when it was sent.
     timed: Option<(Psn, u64)>,
     probe: Probe,
@@ -334,6 +336,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             bandwidth: Bandwidth::default(),
             losses: Losses::default(),
             pace: Pace::default(),
+            has_trains: false,
             timed: None,
             probe: Probe::default(),
             early: Early::default(),

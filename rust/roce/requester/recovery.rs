@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is sent again after a NAK for a gap: one packet at a time to a responder that keeps those
+//! What is sent again after a NAK for a gap: what is missing to a responder that keeps what is
 //! behind it, everything to one that does not.
 
 use core::ops::DerefMut;
@@ -23,9 +23,16 @@ const _: () = assert!(AHEAD < KEPT);
 /// The same of a responder that seems to have dropped some of it.
 const AHEAD_OF_FEWER: u32 = 384;
 
-/// So many holes in a row of one packet each, and the responder is taken for one that drops what
-/// comes early.
+/// What is missing goes on so many times behind the packet that was sent again, and a responder
+/// that keeps what comes early is taken for one that keeps less of it.
 const SINGLE_HOLES: u8 = 3;
+
+/// What is missing goes on so many times behind what was sent again where trains are sent, and the
+/// responder is taken for one that keeps less of what comes early, or nothing.
+const LOST_TRAINS: u8 = 3;
+
+/// No more packets are taken for lost together.
+const LONGEST_RUN: u8 = 32;
 
 /// After so many holes, or two, four or eight times as many, the window shrinks once more, if
 /// [`OFTEN`] says so: its size may be the cause.
@@ -55,15 +62,16 @@ struct Flight {
     /// Those before this one have arrived, or are lost, by the time that the answer to what was
     /// sent again last comes.
     base: Psn,
-    /// Behind what was sent again last.
+    /// Behind what was sent again last, or is about to be ([`Recovery::left`]).
     resent: Psn,
-    /// When that was, or is about to be.
+    /// When the first of that was, or is about to be.
     at: u64,
     /// That is the packet that was found to be missing first.
     is_first: bool,
-    /// Holes so far, in a row, before which nothing else was missing.
-    singles: u8,
-    /// Packets so far that were missing; those in a row at the beginning are one.
+    /// How many times what was missing has turned out to go on behind what was sent again.
+    longer: u8,
+    /// Packets so far that were missing; those in a row at the beginning are one, and so are all
+    /// in a row where trains are sent.
     holes: u8,
     /// The distance from the first to the last of them, packets. If one is a READ, it counts from
     /// the end of that.
@@ -71,19 +79,20 @@ struct Flight {
 }
 
 impl Flight {
-    /// The packet `una`, which is not before `resent`, is missing as well.
-    fn with_hole(self, una: Psn) -> Self {
+    /// The packet `una`, which is not before `resent`, is missing as well. `run` packets were sent
+    /// again last.
+    fn with_hole(self, una: Psn, run: u8, has_trains: bool) -> Self {
         let behind = una.since(self.resent);
-        let distance = behind.saturating_add(1).min(u8::MAX.into());
+        let distance = behind.saturating_add(run.into()).min(u8::MAX.into());
         Self {
             is_first: false,
-            singles: match behind {
-                0 => self.singles.saturating_add(1),
+            longer: match behind {
+                0 => self.longer.saturating_add(1),
                 _ => 0,
             },
             // The first ones in a row have been lost together, as a rule.
             holes: match behind {
-                0 if self.holes == 1 => 1,
+                0 if self.holes == 1 || has_trains => self.holes,
                 _ => self.holes.saturating_add(1),
             },
             // At most `u8::MAX`.
@@ -101,7 +110,8 @@ impl Flight {
 
 /// Recovery without selective acknowledgements, as NewReno's (RFC 6582): the packet that is missing
 /// is sent again, and an ACK that reaches behind it, but not to the end of what was in flight then,
-/// names the next one.
+/// names the next one. Where trains are sent, and that is the packet right behind it, a whole train
+/// may have been lost: the rest of that is sent again together, and then as much as another one.
 ///
 /// No bit on the wire says whether a responder keeps what comes early. So the first time, the
 /// missing packet is sent alone. If the ACK for it reaches further, the responder has kept others.
@@ -110,6 +120,12 @@ pub(super) struct Recovery {
     peer: Peer,
     /// It seems to keep fewer than [`AHEAD`].
     keeps_fewer: bool,
+    /// Packets that are sent again together.
+    run: u8,
+    /// So many of them were not sent yet.
+    left: u8,
+    /// Packets of the longest train that was polled of late; 0: none was polled as such.
+    train: u8,
     flight: Option<Flight>,
 }
 
@@ -118,6 +134,37 @@ impl Recovery {
     #[inline]
     pub(super) fn stop(&mut self) {
         self.flight = None;
+        self.left = 0;
+    }
+
+    /// Whether more of what is missing is to be sent again.
+    #[inline]
+    pub(super) fn is_due(&self) -> bool {
+        self.left != 0
+    }
+
+    /// Nothing more of it is.
+    pub(super) fn skip_rest(&mut self) {
+        self.left = 0;
+    }
+
+    /// So many packets may be in one train, which a wire may lose as a whole. Those that the window
+    /// or the pace has cut short are shorter than most.
+    #[inline]
+    pub(super) fn on_train(&mut self, packets: u32) {
+        // At most `LONGEST_RUN`.
+        let packets = packets.min(LONGEST_RUN.into()) as u8;
+        self.train = packets.max(self.train.saturating_sub(1));
+    }
+
+    /// How many packets are taken for lost together where trains are sent, when what is missing has
+    /// gone on for `longer` times: at least twice as many each time.
+    fn lost_together(&self, longer: u8) -> u8 {
+        match longer {
+            0 => 1,
+            1 => self.train.saturating_sub(1).max(2),
+            _ => self.train.max(4),
+        }
     }
 
     /// Nothing may be sent before the answer to what was sent again has come.
@@ -186,19 +233,21 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return false;
         }
         if let Some(flight) = self.recovery.flight {
-            // A copy is on its way, or due.
+            // A copy is on its way, or due. Of several, one is lost if this answers them.
+            let least = match flight.longer {
+                0 => self.rtt.smoothed(),
+                _ => self.least_round_trip(),
+            };
             if flight.resent.is_after(self.una)
-                && now.saturating_sub(flight.at) < self.rtt.smoothed().max(1)
+                && (self.recovery.is_due() || now.saturating_sub(flight.at) < least.max(1))
             {
                 return true;
             }
-            self.resend_oldest(
-                Flight {
-                    is_first: false,
-                    ..flight
-                },
-                now,
-            );
+            let flight = Flight {
+                is_first: false,
+                ..flight
+            };
+            self.resend(flight, 1, now);
             return true;
         }
         // An answer may now take longer than a round trip.
@@ -210,51 +259,108 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             at: now,
             // If a probe has sent a copy before, it tells nothing when an answer comes.
             is_first: !self.probe.is_sent(),
-            singles: 0,
+            longer: 0,
             holes: 1,
             apart: 0,
         };
         if self.probe.is_on_its_way(now, self.rtt.min()) {
             self.losses.on_loss();
+            (self.recovery.run, self.recovery.left) = (1, 0);
             self.recovery.flight = Some(Flight {
                 resent: self.una.next(),
                 ..flight
             });
         } else {
-            self.resend_oldest(flight, now);
+            self.resend(flight, 1, now);
         }
         true
     }
 
-    /// Has the oldest packet sent again.
-    fn resend_oldest(&mut self, flight: Flight, now: u64) {
+    /// Has `most` packets sent again, the oldest and those behind it, as far as these are of SENDs
+    /// and WRITEs.
+    fn resend(&mut self, flight: Flight, most: u8, now: u64) {
         self.losses.on_loss();
+        let count = self.data_packets(most);
+        (self.recovery.run, self.recovery.left) = (count, count);
         self.recovery.flight = Some(Flight {
             base: self.max,
-            resent: self.una.next(),
+            resent: self.una.add(count.into()),
             at: now,
             ..flight
         });
         self.probe.ask_for_hole();
     }
 
-    /// The oldest packet was sent again, or a READ of so many packets.
+    /// How many of the oldest packets in flight, up to `most`, can be sent again together: one, or
+    /// more if all of them are of SENDs and WRITEs.
+    fn data_packets(&self, most: u8) -> u8 {
+        let in_flight = self.max.since(self.una);
+        let most = in_flight.min(most.min(LONGEST_RUN).into());
+        let mut count = 0u32;
+        // Each work request has a packet, but for local ones.
+        for rel in 0..self.assigned.min(u32::from(LONGEST_RUN) << 1) {
+            let Some(wqe) = self.wqe(self.slot_at(rel)) else {
+                break;
+            };
+            if count >= most || wqe.wr.op.has_response() || wqe.fault.is_some() {
+                break;
+            }
+            if wqe.packets != 0 {
+                count = wqe.psn.add(wqe.packets).since(self.una);
+            }
+        }
+        // At most `LONGEST_RUN`.
+        count.min(most).max(1) as u8
+    }
+
+    /// The packet that is to be sent again next, and how many behind it are.
     #[inline]
-    pub(super) fn on_resent(&mut self, count: u32, now: u64) {
-        if let Some(flight) = &mut self.recovery.flight {
-            flight.at = now;
-            flight.resent = self.una.add(count);
+    pub(super) fn next_missing(&mut self) -> (Psn, u32) {
+        let rest = match self.recovery.flight {
+            Some(flight) if flight.resent.is_after(self.una) => flight.resent.since(self.una),
+            _ => 0,
+        };
+        // Those before the oldest have arrived since.
+        self.recovery.left = rest.min(self.recovery.left.into()) as u8;
+        match u32::from(self.recovery.left) {
+            0 => (self.una, 0),
+            left => {
+                let sent = rest.saturating_sub(left);
+                (self.una.add(sent), left.saturating_sub(1))
+            }
         }
     }
 
+    /// The packet `psn` was sent again, or a READ of so many packets.
+    #[inline]
+    pub(super) fn on_resent(&mut self, psn: Psn, count: u32, now: u64) {
+        let Recovery {
+            flight, run, left, ..
+        } = &mut self.recovery;
+        let Some(flight) = flight else {
+            return;
+        };
+        if *left >= *run {
+            flight.at = now;
+        }
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            flight.resent = psn.add(count);
+        }
+    }
+
+    /// No answer can come sooner than this. The shortest round trip that was measured may contain a
+    /// queue, which may have gone since.
+    fn least_round_trip(&self) -> u64 {
+        (self.rtt.min() >> 3).saturating_mul(5)
+    }
+
     /// Whether the packet that was found to be missing first has been acknowledged before its copy
-    /// can have been. TCP tells that by timestamps (Eifel, RFC 3522), here the time tells. The
-    /// shortest round trip that was measured may contain a queue, which may have gone since.
+    /// can have been. TCP tells that by timestamps (Eifel, RFC 3522), here the time tells.
     fn was_late(&self, flight: &Flight, now: u64) -> bool {
-        let least = (self.rtt.min() >> 3).saturating_mul(5);
         flight.is_first
             && !self.una.is_before(flight.resent)
-            && now.saturating_sub(flight.at) < least
+            && now.saturating_sub(flight.at) < self.least_round_trip()
     }
 
     /// A response moved the oldest packet on while something was missing. The next response may be
@@ -266,7 +372,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 self.recovery.peer = Peer::Keeps;
             }
             if !self.una.is_before(flight.end) {
-                self.recovery.flight = None;
+                self.recovery.stop();
+            } else if !self.una.is_before(flight.resent) {
+                self.recovery.skip_rest();
             }
         }
     }
@@ -280,7 +388,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 if matches!(self.recovery.peer, Peer::Keeps | Peer::Unknown)
                     && self.was_late(&flight, now) =>
             {
-                self.recovery.flight = None;
+                self.recovery.stop();
                 self.losses.on_no_loss();
                 self.window.on_no_loss(flight.resent.prev());
             }
@@ -290,25 +398,28 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return;
         };
         if self.una.is_before(flight.resent) {
-            // More of it is on its way.
+            // More of it is on its way, or due.
             return;
         }
-        let flight = flight.with_hole(self.una);
-        if flight.is_often() {
+        let holes = flight.holes;
+        let flight = flight.with_hole(self.una, self.recovery.run, self.has_trains);
+        if flight.holes != holes && flight.is_often() {
             self.window.on_more_losses();
-        }
-        if flight.singles == 0 {
-            self.resend_oldest(flight, now);
-            return;
         }
         let has_response = self
             .oldest_assigned()
             .is_some_and(|wqe| wqe.wr.op.has_response());
+        let keeps = self.recovery.peer == Peer::Keeps;
+        if self.has_trains && flight.longer < LOST_TRAINS && (keeps || !has_response) {
+            let most = self.recovery.lost_together(flight.longer);
+            self.resend(flight, most, now);
+            return;
+        }
+        if flight.longer == 0 || (keeps && flight.longer < SINGLE_HOLES) {
+            self.resend(flight, 1, now);
+            return;
+        }
         match self.recovery.peer {
-            Peer::Keeps if flight.singles < SINGLE_HOLES => {
-                self.resend_oldest(flight, now);
-                return;
-            }
             // If it was kept, its response comes after the ACK.
             _ if has_response => {}
             Peer::Unknown => self.recovery.peer = Peer::Dropped,

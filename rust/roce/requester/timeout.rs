@@ -28,7 +28,7 @@ pub(super) enum ProbePacket {
     Newest,
     /// The oldest, alone, because its response is lost.
     Missing,
-    /// The oldest, alone, because it did not arrive.
+    /// The oldest, because it did not arrive; or one that is missing like the one before it.
     Hole,
     /// The newest, alone, because neither it nor those before it asked for an answer.
     Tail,

@@ -98,7 +98,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// The next packet that is due because of a probe.
     #[inline]
     fn next_probe<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
-        while let Some(which) = self.probe.take_due() {
+        while let Some(which) = self.take_due() {
             if which == ProbePacket::Echo && self.probe.is_steady() && !env.may_ask() {
                 self.probe.ask_rarely(&self.rtt);
                 continue;
@@ -106,8 +106,20 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             if let Some(transmit) = self.probe_packet(which, now) {
                 return Some(transmit);
             }
+            if which == ProbePacket::Hole {
+                self.recovery.skip_rest();
+            }
         }
         None
+    }
+
+    /// Which packet is due because of a probe, or is missing like the one before it.
+    #[inline]
+    fn take_due(&mut self) -> Option<ProbePacket> {
+        match self.probe.take_due() {
+            None if self.recovery.is_due() => Some(ProbePacket::Hole),
+            due => due,
+        }
     }
 
     /// The next packet of the request whose turn it is.
@@ -145,6 +157,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
+    /// Whether what is polled goes out in trains ([`TrainHeader`](crate::wire::TrainHeader)), which
+    /// the wire may lose as a whole. To be called again when that changes, as when there is another
+    /// route.
+    #[inline]
+    pub fn set_trains(&mut self, has_trains: bool) {
+        self.has_trains = has_trains;
+    }
+
     /// Polls packets that are not built, up to `most` of them: those behind a packet that was just
     /// polled, with no other call since, which can be in a train with it ([`Transmit::followers`]).
     /// Each is what [`Self::poll_transmit`] would have returned, at the same time `now`, but for
@@ -164,6 +184,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.passed(1, false);
             self.on_paced(now);
             self.on_transmit(true, now);
+        }
+        if middles.count != 0 {
+            // With the first one, and the last one of the message if that is next.
+            let is_end = !middles.ack_req && self.middles_left() == 0;
+            let others = 1u32.saturating_add(u32::from(is_end));
+            self.recovery.on_train(middles.count.saturating_add(others));
         }
         middles
     }
@@ -200,8 +226,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// A packet of a probe: one that was sent before, once more, with a request for an answer. The
-    /// cursor stays where it is.
+    /// A packet of a probe: one that was sent before, once more, with a request for an answer. Of
+    /// several that are missing, the last has it. The cursor stays where it is.
     fn probe_packet(&mut self, which: ProbePacket, now: u64) -> Option<Transmit> {
         let oldest = *self.oldest_assigned()?;
         // Nothing is in flight, or it is about to be sent again anyway.
@@ -228,8 +254,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return Some(self.echo_packet(&oldest));
         }
         let first = (self.una, 0, self.una.since(oldest.psn));
+        let (missing, behind) = match which {
+            ProbePacket::Hole => self.next_missing(),
+            _ => (self.una, 0),
+        };
         let at = match which {
             ProbePacket::Newest => self.newest_data()?,
+            ProbePacket::Hole if missing != self.una => self.data_at(missing)?,
             ProbePacket::Tail if self.next != self.una.next() => self.newest_data()?,
             _ => first,
         };
@@ -245,13 +276,17 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 self.rd_atomic.rewind();
                 self.atomic_packet(slot)
             }
-            // It takes no room in the window, and asks for an answer.
-            _ => self.data_packet_with(slot, 0),
+            // It takes no room in the window, and the last one asks for an answer.
+            _ => self.data_packet_with(slot, behind),
         };
         (self.next, self.sent, self.sent_packets) = cursor;
         (self.unasked_packets, self.unasked_messages) = unasked;
         self.rd_atomic.resume(responses);
-        let transmit = transmit?;
+        let transmit = Transmit {
+            // What is polled next need not be behind it.
+            followers: 0,
+            ..transmit?
+        };
         // An answer could be one to either of two packets (Karn's rule).
         self.timed = None;
         if has_response {
@@ -262,7 +297,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 SendOp::Read => self.rd_atomic.first_end(),
                 _ => None,
             };
-            self.on_resent(end.map_or(1, |end| end.since(self.una)), now);
+            let count = end.map_or(1, |end| end.since(self.una));
+            self.on_resent(missing, count, now);
         } else if which == ProbePacket::Tail {
             self.stats.retransmitted = retransmitted;
             self.stats.tails = self.stats.tails.wrapping_add(1);
@@ -305,6 +341,21 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             followers: 0,
             again: true,
         })
+    }
+
+    /// The cursor before the packet `psn`, which is in flight, if it can be sent again behind the
+    /// oldest one: all from that on are of SENDs and WRITEs.
+    fn data_at(&self, psn: Psn) -> Option<(Psn, u32, u32)> {
+        for rel in 0..self.assigned {
+            let wqe = self.wqe(self.slot_at(rel))?;
+            if wqe.wr.op.has_response() || wqe.fault.is_some() {
+                return None;
+            }
+            if psn.is_within(wqe.psn, wqe.packets) {
+                return Some((psn, rel, psn.since(wqe.psn)));
+            }
+        }
+        None
     }
 
     /// The cursor before the packet that was sent last, if there is one behind the oldest that was

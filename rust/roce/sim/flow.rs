@@ -15,6 +15,7 @@ use roce::number::{
     Qpn,
     Srqn, //
 };
+use roce::opcode::Family;
 use roce::psn::Psn;
 use roce::requester::{
     Requester,
@@ -49,6 +50,15 @@ use roce::wire::{
     Packet, //
 };
 
+use super::build::middles;
+
+/// Headers, payload (whose content does not matter) and pad bytes.
+pub fn packet(header: &[u8], payload: u32, pad: u8) -> Vec<u8> {
+    let mut bytes = header.to_vec();
+    bytes.resize(bytes.len() + payload as usize + usize::from(pad), 0);
+    bytes
+}
+
 /// What is sent, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
@@ -70,6 +80,10 @@ pub struct Load {
     pub max_window: u32,
     /// The peer keeps so many requests that come early; 0: it is one that goes back.
     pub kept: usize,
+    /// Packets of a train at most; 0: there are none.
+    pub train: u32,
+    /// Trains are cut in front of the wire.
+    pub cut: bool,
 }
 
 impl Load {
@@ -86,6 +100,16 @@ impl Load {
             retry_cnt: 7,
             max_window: 384 * 4096,
             kept: 1024,
+            train: 0,
+            cut: false,
+        }
+    }
+
+    /// The same in trains of half a message.
+    pub const fn in_trains(op: SendOp, count: usize) -> Self {
+        Self {
+            train: 8,
+            ..Self::bulk(op, count)
         }
     }
 }
@@ -220,6 +244,7 @@ impl Connection {
             max_window: load.max_window,
             ..RequesterConfig::default()
         });
+        requester.set_trains(load.train != 0);
         let mut responder = Responder::new(vec![Resource::default(); READS.into()]);
         responder.configure(&ResponderConfig {
             dest_qpn: Qpn::new(1),
@@ -265,8 +290,18 @@ impl Connection {
         }
     }
 
-    /// A request arrives.
-    pub fn request(&mut self, bytes: Vec<u8>, now: u64) {
+    /// A request arrives, or a train of them.
+    pub fn request(&mut self, packets: Vec<Vec<u8>>, now: u64) {
+        for bytes in packets {
+            self.request_packet(bytes, now);
+        }
+        if !self.responder.has_kept() {
+            self.kept.clear();
+        }
+        self.responder.end_of_run(&mut self.recv);
+    }
+
+    fn request_packet(&mut self, bytes: Vec<u8>, now: u64) {
         let mut next = Some(bytes);
         while let Some(bytes) = next.take() {
             let packet = Packet::parse(&bytes).expect("not damaged");
@@ -283,10 +318,24 @@ impl Connection {
                 .take_kept()
                 .map(|psn| self.kept.remove(&psn).expect("it is kept"));
         }
-        if !self.responder.has_kept() {
-            self.kept.clear();
+    }
+
+    /// The packets of the next train of requests, or the next one, if one is to be sent now.
+    pub fn next_requests(&mut self, now: u64) -> Option<Vec<Vec<u8>>> {
+        let t = self.requester.poll_transmit(now, &mut self.send)?;
+        let payload = t.payload.map_or(0, |p| p.len);
+        let first = packet(t.header.as_slice(), payload, t.pad);
+        let family = Packet::parse(&first).expect("well formed").opcode.family();
+        let is_data = matches!(family, Family::Send | Family::Write);
+        self.repeated += u64::from(t.again && !is_data);
+        let mut train = vec![first];
+        let most = t.followers.min(self.load.train.saturating_sub(1));
+        if most != 0 {
+            let polled = self.requester.poll_middles(most, now);
+            let headers = middles(&t.header, polled.count, polled.ack_req);
+            train.extend(headers.iter().map(|header| packet(header, payload, 0)));
         }
-        self.responder.end_of_run(&mut self.recv);
+        Some(train)
     }
 
     pub fn is_done(&self) -> bool {

@@ -434,6 +434,7 @@ impl Sim {
                 continue;
             }
             let most = self.rng.range(1, u64::from(t.followers) + 1) as u32;
+            node.requester.set_trains(self.rng.below(8) != 0);
             let polled = node.requester.poll_middles(most, self.now);
             let p = t.payload.expect("they have a payload");
             let work = &node.send.work[node.send.slots[p.slot as usize]];

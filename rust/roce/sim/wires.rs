@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use roce::opcode::Family;
 use roce::wire::Packet;
 
 use super::flow::{
+    packet,
     Connection,
     Load,
     Reference,
@@ -60,10 +60,13 @@ pub struct Run {
     pub sent: u64,
     pub lost: u64,
     pub dropped: u64,
+    /// Packets that did not arrive, each of a train by itself.
+    pub missing: u64,
 }
 
 enum Cargo {
-    Roce(Vec<u8>),
+    /// A packet, or those of a train, which the wire takes for one.
+    Roce(Vec<Vec<u8>>),
     /// A packet of the reference, or (at end 0) its acknowledgement.
     Reference(u64),
 }
@@ -80,6 +83,7 @@ struct Sim {
     /// By time and serial number: flow, end, packet.
     arrivals: BTreeMap<(u64, u64), (usize, usize, Cargo)>,
     serial: u64,
+    missing: u64,
 }
 
 /// What is put on a wire.
@@ -110,6 +114,7 @@ pub fn run(there: WireConfig, back: WireConfig, traffic: &[Traffic], seed: u64) 
         flows,
         arrivals: BTreeMap::new(),
         serial: 0,
+        missing: 0,
     };
     sim.drive();
     Run {
@@ -117,6 +122,7 @@ pub fn run(there: WireConfig, back: WireConfig, traffic: &[Traffic], seed: u64) 
         sent: sim.wires.iter().map(|w| w.sent).sum(),
         lost: sim.wires.iter().map(|w| w.lost).sum(),
         dropped: sim.wires.iter().map(|w| w.dropped).sum(),
+        missing: sim.missing,
     }
 }
 
@@ -199,13 +205,15 @@ impl Sim {
         {
             let (flow, end, cargo) = entry.remove();
             match (&mut self.flows[flow], cargo) {
-                (Flow::Roce(c), Cargo::Roce(bytes)) => {
+                (Flow::Roce(c), Cargo::Roce(packets)) => {
                     c.send.now = self.now;
-                    if end == 0 {
-                        let packet = Packet::parse(&bytes).expect("not damaged");
-                        c.requester.handle_response(&packet, self.now, &mut c.send);
+                    if end == 1 {
+                        c.request(packets, self.now);
                     } else {
-                        c.request(bytes, self.now);
+                        for bytes in packets {
+                            let packet = Packet::parse(&bytes).expect("not damaged");
+                            c.requester.handle_response(&packet, self.now, &mut c.send);
+                        }
                     }
                 }
                 (Flow::Reference(r), Cargo::Reference(id)) => {
@@ -244,6 +252,12 @@ impl Sim {
     /// A packet goes to `end`.
     fn send(&mut self, flow: usize, end: usize, bytes: usize, cargo: Cargo) {
         let times = self.wires[1 - end].send(self.now, bytes);
+        if times.is_empty() {
+            self.missing += match &cargo {
+                Cargo::Roce(packets) => packets.len() as u64,
+                Cargo::Reference(_) => 1,
+            };
+        }
         let mut cargo = Some(cargo);
         for (i, at) in times.iter().enumerate() {
             let is_last = i + 1 == times.len();
@@ -251,7 +265,7 @@ impl Sim {
                 Some(c) if is_last => c,
                 Some(c) => {
                     let copy = match &c {
-                        Cargo::Roce(bytes) => Cargo::Roce(bytes.clone()),
+                        Cargo::Roce(packets) => Cargo::Roce(packets.clone()),
                         Cargo::Reference(id) => Cargo::Reference(*id),
                     };
                     cargo = Some(c);
@@ -274,19 +288,17 @@ impl Sim {
                     c.send.now = now;
                     c.post();
                     if !c.recv.replies.is_empty() {
-                        (0, Cargo::Roce(c.recv.replies.remove(0)))
-                    } else if let Some(t) = c.requester.poll_transmit(now, &mut c.send) {
-                        let payload = t.payload.map_or(0, |p| p.len);
-                        let bytes = packet(t.header.as_slice(), payload, t.pad);
-                        let family = Packet::parse(&bytes).expect("well formed").opcode.family();
-                        let is_data = matches!(family, Family::Send | Family::Write);
-                        c.repeated += u64::from(t.again && !is_data);
-                        (1, Cargo::Roce(bytes))
+                        (0, Cargo::Roce(vec![c.recv.replies.remove(0)]))
+                    } else if let Some(train) = c.next_requests(now) {
+                        (1, Cargo::Roce(train))
                     } else if !is_read_free {
                         return;
                     } else if let Some(r) = c.responder.poll_response(now) {
                         let payload = r.payload.map_or(0, |p| p.len);
-                        (0, Cargo::Roce(packet(r.header.as_slice(), payload, r.pad)))
+                        (
+                            0,
+                            Cargo::Roce(vec![packet(r.header.as_slice(), payload, r.pad)]),
+                        )
                     } else {
                         return;
                     }
@@ -296,18 +308,18 @@ impl Sim {
                     None => return,
                 },
             };
-            let bytes = match &cargo {
-                Cargo::Roce(bytes) => bytes.len(),
-                Cargo::Reference(_) => SEGMENT as usize + 32,
-            };
-            self.send(flow, end, bytes, cargo);
+            match (cargo, &self.flows[flow]) {
+                (Cargo::Roce(packets), Flow::Roce(c)) if c.load.cut => {
+                    for packet in packets {
+                        self.send(flow, end, packet.len(), Cargo::Roce(vec![packet]));
+                    }
+                }
+                (Cargo::Roce(packets), _) => {
+                    let bytes = packets.iter().map(Vec::len).sum();
+                    self.send(flow, end, bytes, Cargo::Roce(packets));
+                }
+                (cargo, _) => self.send(flow, end, SEGMENT as usize + 32, cargo),
+            }
         }
     }
-}
-
-/// Headers, payload (whose content does not matter) and pad bytes.
-fn packet(header: &[u8], payload: u32, pad: u8) -> Vec<u8> {
-    let mut bytes = header.to_vec();
-    bytes.resize(bytes.len() + payload as usize + usize::from(pad), 0);
-    bytes
 }

@@ -261,6 +261,241 @@ fn many_holes_in_a_row_go_back() {
     assert_eq!(h.statuses(), [Success; 3]);
 }
 
+/// A keeper to which a message of 16 packets went in two trains, 5 to 12 and 13 to 20.
+fn sent_in_trains() -> Host {
+    let mut h = keeper();
+    h.requester.set_trains(true);
+    h.post(SendOp::Write, 256 * 16);
+    for most in [7, 6] {
+        assert!(h.poll().is_some_and(|t| t.followers >= most));
+        assert_eq!(h.requester.poll_middles(most, h.now).count, most);
+    }
+    assert!(h.poll().is_some());
+    assert_eq!(h.numbers(), []);
+    h
+}
+
+/// As [`sent`], where trains are sent, but with no packets in any.
+fn sent_one_by_one(count: u32) -> Host {
+    let mut h = sent(1);
+    h.requester.set_trains(true);
+    h.post(SendOp::Write, 256 * (count - 1));
+    (1..count).for_each(|_| assert!(h.poll().is_some()));
+    h
+}
+
+/// Has all packets before `end` acknowledged, after a round trip, and returns what is sent then:
+/// numbers, and whether each asks for an answer.
+fn after(h: &mut Host, end: u32) -> Vec<(u32, bool)> {
+    h.now += ROUND_TRIP;
+    h.ack(end - 1);
+    h.sent().iter().map(|s| (s.1, s.2)).collect()
+}
+
+/// Packets `from..to`, of which the last asks.
+fn asking(from: u32, to: u32) -> Vec<(u32, bool)> {
+    (from..to).map(|at| (at, at + 1 == to)).collect()
+}
+
+#[test]
+fn the_rest_of_a_lost_train_is_sent_again_together() {
+    let mut h = sent_in_trains();
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    assert_eq!(after(&mut h, 6), asking(6, 13));
+    // The next one is lost as well.
+    assert_eq!(after(&mut h, 13), asking(13, 21));
+    assert_eq!(after(&mut h, 21), []);
+    assert_eq!(h.statuses(), [Success; 3]);
+    let stats = h.requester.stats();
+    assert_eq!((stats.retransmitted, stats.timeouts), (17, 0));
+    // One packet of it was lost, or a capture had it cut.
+    let mut h = sent_in_trains();
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    assert_eq!(after(&mut h, 8), asking(8, 9));
+    assert_eq!(after(&mut h, 21), []);
+    // Not in trains any more.
+    let mut h = sent_in_trains();
+    h.requester.set_trains(false);
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    assert_eq!(after(&mut h, 6), asking(6, 7));
+}
+
+#[test]
+fn more_is_sent_again_of_trains_of_unknown_length() {
+    let mut h = sent_one_by_one(40);
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2]);
+    for (from, to) in [(3, 5), (5, 9)] {
+        assert_eq!(after(&mut h, from), asking(from, to));
+    }
+    // It has kept the rest.
+    assert_eq!(after(&mut h, 41), []);
+    h.post(SendOp::Write, 256 * 3);
+    assert_eq!(h.numbers(), [41, 42, 43]);
+    assert_eq!(h.requester.stats().retransmitted, 7);
+}
+
+#[test]
+fn a_responder_that_drops_what_comes_behind_a_train_is_found_out() {
+    let mut h = sent_one_by_one(40);
+    for first in [2, 20] {
+        h.nak(first, 0x60);
+        assert_eq!(h.numbers(), [first]);
+        let mut at = first + 1;
+        for count in [2, 4] {
+            assert_eq!(after(&mut h, at), asking(at, at + count), "{first}");
+            at += count;
+        }
+        // All of it is missing, as it seems.
+        let all: Vec<_> = after(&mut h, at).iter().map(|s| s.0).collect();
+        assert_eq!(all, (at..41).collect::<Vec<_>>(), "{first}");
+    }
+    h.now += ROUND_TRIP;
+    h.nak(36, 0x60);
+    assert_eq!(h.numbers(), [36, 37, 38, 39, 40]);
+}
+
+#[test]
+fn what_arrives_meanwhile_is_not_sent_again() {
+    let mut h = sent_in_trains();
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    h.now += ROUND_TRIP;
+    h.ack(5);
+    let copy = h.poll().unwrap();
+    let psn = (PSN + 6) & 0xff_ffff;
+    assert_eq!(copy.header.as_slice()[8..12], psn.to_be_bytes());
+    assert!(copy.again && copy.followers == 0);
+    // 6 is on its way. It was late, and so were the next three.
+    h.ack(9);
+    assert_eq!(h.numbers(), [10, 11, 12]);
+    // A NAK that is older than these is none for them.
+    h.nak(10, 0x60);
+    assert_eq!(h.numbers(), []);
+    assert_eq!(after(&mut h, 21), []);
+    assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn a_request_with_a_response_is_not_sent_again_with_a_train() {
+    for (op, length) in [(SendOp::Read, 256), (SendOp::FetchAdd, 8)] {
+        let mut h = keeper();
+        h.requester.set_trains(true);
+        for op in [
+            SendOp::Write,
+            SendOp::Write,
+            op,
+            SendOp::Write,
+            SendOp::Write,
+        ] {
+            h.post(op, if op == SendOp::Write { 8 } else { length });
+        }
+        assert_eq!(h.numbers(), [5, 6, 7, 8, 9]);
+        h.nak(5, 0x60);
+        assert_eq!(h.numbers(), [5]);
+        // Two are due.
+        assert_eq!(after(&mut h, 6), asking(6, 7), "{op:?}");
+        assert_eq!(after(&mut h, 7), asking(7, 8), "{op:?}");
+    }
+    // It says nothing of a responder of which nothing is known, which may have sent the response.
+    let mut h = sent(2);
+    h.requester.set_trains(true);
+    h.post(SendOp::Read, 256);
+    h.post(SendOp::Send, 256 * 2);
+    assert_eq!(h.numbers(), [3, 4, 5]);
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2]);
+    assert_eq!(after(&mut h, 3), [(3, true), (4, false), (5, true)]);
+}
+
+#[test]
+fn what_was_not_sent_is_not_sent_again() {
+    let mut h = keeper();
+    h.requester.set_trains(true);
+    h.post(SendOp::Write, 256 * 16);
+    (5..11).for_each(|_| assert!(h.poll().is_some()));
+    h.nak(9, 0x60);
+    assert!(h.poll().is_some_and(|t| t.again));
+    h.now += ROUND_TRIP;
+    h.ack(9);
+    assert_eq!(h.numbers(), (10..21).collect::<Vec<_>>());
+    assert_eq!(h.requester.stats().retransmitted, 3);
+}
+
+#[test]
+fn trains_are_taken_to_be_as_long_as_most_were() {
+    let (mut h, mut first) = with_large_window();
+    h.requester.set_trains(true);
+    // Some that were much longer are forgotten by then.
+    for _ in 0..32 {
+        h.post(SendOp::Write, 256 * 32);
+        for most in [14, 3, 11] {
+            assert!(h.poll().is_some());
+            assert_eq!(h.requester.poll_middles(most, h.now).count, most);
+        }
+        assert!(h.poll().is_some());
+        assert_eq!(after(&mut h, first + 32), []);
+        first += 32;
+    }
+    h.post(SendOp::Write, 256 * 32);
+    while h.poll().is_some() {}
+    h.nak(first, 0x60);
+    assert_eq!(h.numbers(), [first]);
+    assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 13));
+    assert_eq!(after(&mut h, first + 32), []);
+}
+
+#[test]
+fn a_copy_that_is_lost_with_others_behind_it() {
+    let mut h = sent_in_trains();
+    h.nak(5, 0x60);
+    assert_eq!(h.numbers(), [5]);
+    assert_eq!(after(&mut h, 6), asking(6, 13));
+    // A NAK that has crossed them is none for them.
+    h.nak(6, 0x60);
+    assert_eq!(h.numbers(), []);
+    // This one answers those before it and behind it.
+    h.now += ROUND_TRIP;
+    h.nak(8, 0x60);
+    assert_eq!(h.numbers(), [8]);
+    assert_eq!(after(&mut h, 13), asking(13, 14));
+    assert_eq!(after(&mut h, 21), []);
+    assert_eq!(h.statuses(), [Success; 3]);
+}
+
+#[test]
+fn what_sends_everything_again_ends_what_is_sent_again_together() {
+    let all: Vec<_> = (6..21).collect();
+    // Of seven packets, two are sent again before that.
+    let begun = || {
+        let mut h = sent_in_trains();
+        h.nak(5, 0x60);
+        assert_eq!(h.numbers(), [5]);
+        h.now += ROUND_TRIP;
+        h.ack(5);
+        (0..2).for_each(|_| assert!(h.poll().is_some_and(|t| t.again)));
+        h
+    };
+    let mut h = begun();
+    h.time(h.now + 16 * TIMEOUT);
+    assert_eq!(h.numbers(), all[..4]);
+    // The responder is not ready, and takes one packet then.
+    let mut h = begun();
+    h.nak(6, 0x20 | 1);
+    assert_eq!(h.numbers(), []);
+    h.time(h.requester.next_deadline().unwrap());
+    assert_eq!(h.numbers(), [6]);
+    h.ack(6);
+    assert_eq!(h.numbers(), all[1..]);
+    // The rest is sent again without trains as well.
+    let mut h = begun();
+    h.requester.set_trains(false);
+    assert_eq!(h.numbers(), [8, 9, 10, 11, 12]);
+}
+
 #[test]
 fn a_request_with_a_response_that_is_missing_is_sent_whole() {
     for op in [SendOp::Read, SendOp::FetchAdd] {
@@ -378,6 +613,41 @@ fn many_losses_close_together_shrink_the_window_once_more() {
     assert_eq!(window_after(&[0, 4, 8, 12, 16]), many);
     let more = window_after(&[0, 4, 8, 12, 16, 20]);
     assert!(more < many, "{more} {many}");
+}
+
+#[test]
+fn a_lost_train_is_one_loss() {
+    // As in `window_after`, with eight packets lost together.
+    let window_after = |trains: &[u32]| {
+        let (mut h, mut next) = with_large_window();
+        h.requester.set_trains(true);
+        for _ in 0..32 {
+            h.post(SendOp::Write, 256 * 8);
+            assert!(h.poll().is_some());
+            assert_eq!(h.requester.poll_middles(6, h.now).count, 6);
+            assert!(h.poll().is_some());
+            assert_eq!(after(&mut h, next + 8), []);
+            next += 8;
+        }
+        h.post(SendOp::Write, 256 * 100);
+        while h.poll().is_some() {}
+        h.nak(next + trains[0], 0x60);
+        for (i, train) in trains.iter().enumerate() {
+            let first = next + train;
+            assert_eq!(h.numbers(), [first]);
+            assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 8));
+            h.now += ROUND_TRIP;
+            h.ack(next + trains.get(i + 1).unwrap_or(&100) - 1);
+        }
+        h.post(SendOp::Write, 256 * 4000);
+        h.numbers().len()
+    };
+    let few = window_after(&[0]);
+    assert_eq!(window_after(&[0, 16]), few);
+    // Three of more than thirty packets are not often.
+    assert_eq!(window_after(&[0, 17, 34]), few);
+    let many = window_after(&[0, 9, 18]);
+    assert!((few / 2..few).contains(&many), "{many} {few}");
 }
 
 #[test]
