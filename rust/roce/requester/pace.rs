@@ -20,6 +20,38 @@ const PACED_NS: u64 = 500_000;
 /// Packets that are sent together, at least and at most; in between, an eighth of the window.
 const BURST: (u32, u32) = (8, 64);
 
+/// The mean of how late pauses end follows by an eighth.
+const LATE_SHIFT: u32 = 3;
+
+/// A pause that is left out makes it smaller by so much.
+const FORGET_SHIFT: u32 = 7;
+
+/// How much later than they are to end pauses are noticed to be over: a moving mean, in units of
+/// 1,024 ns. Where timers are late by about as much as a burst takes, pauses cost more than they
+/// are good for.
+#[derive(Clone, Copy, Default, Debug)]
+struct Lateness(u16);
+
+impl Lateness {
+    /// A pause before a burst of `burst` nanoseconds was noticed to be over so many nanoseconds
+    /// late. That counts as no more than the burst: a host may have no time for once.
+    fn on_pause(&mut self, late: u64, burst: u64) {
+        let late = (late.min(burst) >> 10).min(u16::MAX.into()) as u16;
+        let rest = self.0.saturating_sub(self.0 >> LATE_SHIFT);
+        self.0 = rest.saturating_add(late >> LATE_SHIFT);
+    }
+
+    /// Whether a pause of `ns` nanoseconds would last much longer than that, and is to be left out.
+    /// Some time later, one is made again.
+    fn leaves_out(&mut self, ns: u64) -> bool {
+        let is_late = u64::from(self.0) << 10 > ns >> 1;
+        if is_late {
+            self.0 = self.0.saturating_sub((self.0 >> FORGET_SHIFT).max(1));
+        }
+        is_late
+    }
+}
+
 /// When the next packets may be sent.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Pace {
@@ -27,9 +59,11 @@ pub(super) struct Pace {
     at: u64,
     /// A burst was sent: nothing more before that time.
     until: Option<NonZeroU64>,
-    /// When a pause was noticed to be over. What is sent then makes up for what could have been
-    /// sent since the end of it.
-    ended: u64,
+    /// The lower bits of the time at which a pause was noticed to be over. What is sent then makes
+    /// up for what could have been sent since the end of it.
+    ended: u32,
+    /// How late timers are. All else begins anew after a time without pacing.
+    late: Lateness,
 }
 
 impl Pace {
@@ -82,22 +116,29 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// that, but for no more than a burst.
     #[inline]
     pub(super) fn expire_pace(&mut self, now: u64) {
-        if self.pace.until.is_none_or(|t| now < t.get()) {
+        let Some(until) = self.pace.until.filter(|t| now >= t.get()) else {
             return;
-        }
-        let earliest = now.saturating_sub(self.burst_time());
+        };
+        let burst = self.burst_time();
+        let earliest = now.saturating_sub(burst);
         self.pace = Pace {
             at: self.pace.at.max(earliest),
             until: None,
-            ended: now,
+            ended: now as u32,
+            ..self.pace
         };
+        let late = now.saturating_sub(until.get());
+        self.pace.late.on_pause(late, burst);
     }
 
     /// Whether the next packet has to wait; [`Requester::next_deadline`] then says how long.
     #[inline]
     pub(super) fn is_paced(&mut self, now: u64) -> bool {
         if !self.has_pace() {
-            self.pace = Pace::default();
+            self.pace = Pace {
+                late: self.pace.late,
+                ..Pace::default()
+            };
             return false;
         }
         self.expire_pace(now);
@@ -109,8 +150,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             return true;
         }
-        if self.pace.at > now.saturating_add(self.burst_time()) {
-            self.pace.until = NonZeroU64::new(self.pace.at);
+        let burst = self.burst_time();
+        if self.pace.at > now.saturating_add(burst) {
+            match self.pace.late.leaves_out(burst) {
+                true => self.pace.at = now,
+                false => self.pace.until = NonZeroU64::new(self.pace.at),
+            }
         }
         self.pace.until.is_some()
     }
@@ -119,7 +164,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     #[inline]
     pub(super) fn on_paced(&mut self, now: u64) {
         if self.has_pace() {
-            let from = match self.pace.ended == now {
+            let from = match self.pace.ended == now as u32 {
                 true => self.pace.at,
                 false => self.pace.at.max(now),
             };

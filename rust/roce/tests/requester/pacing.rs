@@ -175,6 +175,31 @@ fn no_more_than_a_burst_is_made_up_for() {
 }
 
 #[test]
+fn pauses_that_late_timers_make_too_long_are_left_out() {
+    let mut peer = steady();
+    // Packets that go out at once, after some messages.
+    let mut burst = |late| {
+        peer.late = late;
+        for _ in 0..20 {
+            peer.host.post(SendOp::Write, 256 * 1000);
+            peer.finish();
+        }
+        peer.host.now += 20 * ROUND_TRIP;
+        peer.host.post(SendOp::Write, 256 * 1000);
+        let burst = peer.host.numbers().len();
+        peer.finish();
+        burst
+    };
+    let paced = burst(0);
+    // A burst takes a tenth of a round trip.
+    assert!(burst(ROUND_TRIP / 100) < 2 * paced, "{paced}");
+    let all = burst(ROUND_TRIP / 10);
+    assert!(all > 4 * paced, "{all} {paced}");
+    let again = burst(0);
+    assert!(again < 2 * paced, "{again} {paced}");
+}
+
+#[test]
 fn a_recovery_is_paced_where_the_window_may_double() {
     let mut peer = steady();
     for _ in 0..10 {
