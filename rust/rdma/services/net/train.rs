@@ -20,6 +20,9 @@ use crate::bindings;
 /// Packets of a train, at most: as of any super-packet (`XRDMA_GSO_SEGS`).
 const MAX_COUNT: u32 = 64;
 
+/// The largest path MTU, bytes of payload.
+const MAX_MTU: u32 = 4096;
+
 /// A train whose headers and payload are to be filled in: packets of `mtu` bytes of payload each,
 /// the last of which may have fewer. They have the same headers, but for their numbers and for what
 /// the first or the last has behind those of the others. They have no ICRCs: whoever cuts the train
@@ -52,6 +55,12 @@ impl Route {
             .checked_div(mtu)
             .unwrap_or(0)
             .min(MAX_COUNT)
+    }
+
+    /// Whether trains go along this route, whatever the MTU, as far as is known. A hint.
+    #[inline]
+    pub fn has_trains(&self) -> bool {
+        self.train_room(MAX_MTU) >= 2
     }
 }
 

@@ -390,6 +390,12 @@ pub(crate) fn joining(is_first: bool) -> Joining {
     }
 }
 
+/// Whether the packets of long messages go along `route` in trains.
+#[inline]
+pub(crate) fn has_trains(route: &Route) -> bool {
+    params::super_packets() && route.has_trains()
+}
+
 /// Counts for `device` what became of packets.
 #[inline]
 pub(crate) fn count_flushed(device: &WireDevice, flushed: Flushed) {

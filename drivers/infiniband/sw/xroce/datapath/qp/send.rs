@@ -364,6 +364,8 @@ impl SendSide {
             };
             if route.is_none() {
                 route = self.path.route(qp.device.tunnel()).ok();
+                let has_trains = route.as_ref().is_some_and(|route| tx::has_trains(route));
+                self.requester.set_trains(has_trains);
             }
             let len = transmit.payload.as_ref().map_or(0, |p| p.len);
             let joining = tx::joining(qp.kind.is_reliable() && !transmit.again);
