@@ -531,6 +531,45 @@ def marked():
         net.sh('tc qdisc del dev e1 root', host='h1')
 
 
+def lost():
+    """A train is lost as a whole, and little more than that is sent again."""
+    conn = connect(mtu=MTU4096)
+    size, count = 65536, 32
+    src, dst = conn.a.mr(size), conn.b.mr(size)
+    data = pattern(9, size)
+    put(src, data)
+    traffic.write(conn, size)
+    net.sh('tc qdisc add dev e2 clsact', host='h2')
+    try:
+        # Of what comes in, each 20th.
+        net.sh(
+            'tc filter add dev e2 ingress matchall action pass random determ drop 20', host='h2'
+        )
+        rise = Rise()
+        wrs = [
+            conn.send_wr(
+                WR.IBV_WR_RDMA_WRITE,
+                [sge(src, size)],
+                rkey=dst.rkey,
+                raddr=dst.buf,
+                flags=verbs.SIGNALED if i == count - 1 else 0,
+            )
+            for i in range(count)
+        ]
+        for a, b in zip(wrs, wrs[1:]):
+            a.next_wr = b
+        conn.post(wrs[0])
+        verbs.ok(verbs.poll(conn.send_cq))
+        expect(get(dst, size) == data, 'payload')
+        missing = rise('x1', 'sent_pkts') - rise('x2', 'rcvd_pkts')
+        again = rise('x1', 'retransmits')
+        ktap.note(f'{missing} packets were lost, {again} sent again')
+        expect(0 < missing <= again <= 2 * missing + 16, 'what is sent again')
+        conn.close()
+    finally:
+        net.sh('tc qdisc del dev e2 clsact', host='h2')
+
+
 def unreliable():
     """What nobody sends again goes alone from the start."""
     conn, rise = traffic.connect('uc', 'x1', 'x2', 4, MTU1024), Rise()
@@ -826,6 +865,7 @@ ktap.add('whole-xrc', lambda: whole('xrc'))
 FILTERED = (
     mirrored,
     marked,
+    lost,
     never_through,
     changed_first,
     changed_later,
