@@ -510,6 +510,19 @@ fn flows_share_a_bottleneck() {
     }
 }
 
+/// The goodput of so many flows through a queue together, MB/s, and the share of the packets that
+/// it drops.
+fn through(queue: usize, load: Load, flows: usize) -> (f64, f64) {
+    let wire = WireConfig { queue, ..WIRE };
+    let (mut megabytes, mut share) = (0.0, 0.0);
+    for seed in 1..=3 {
+        let run = run(wire, wire, &vec![Traffic::Roce(load); flows], seed);
+        megabytes += run.flows.iter().map(Outcome::megabytes).sum::<f64>() / 3.0;
+        share += run.dropped as f64 / run.sent as f64 / 3.0;
+    }
+    (megabytes, share)
+}
+
 /// A loss that has its cause in a full queue relieves the queue: no large part of what is sent is
 /// dropped, and most of the wire is used, with however short a queue. Without pacing, a third of
 /// the wire was, with a queue of 16, and a tenth of the packets was dropped.
@@ -529,18 +542,32 @@ fn a_short_queue_is_not_flooded() {
         (&read, 64, 4, 110.0, 0.02),
     ] {
         for &op in ops {
-            let wire = WireConfig { queue, ..WIRE };
-            let load = Traffic::Roce(Load::bulk(op, 2 * MESSAGES));
-            let (mut megabytes, mut share) = (0.0, 0.0);
-            for seed in 1..=3 {
-                let run = run(wire, wire, &vec![load; flows], seed);
-                megabytes += run.flows.iter().map(Outcome::megabytes).sum::<f64>() / 3.0;
-                share += run.dropped as f64 / run.sent as f64 / 3.0;
-            }
+            let (megabytes, share) = through(queue, Load::bulk(op, 2 * MESSAGES), flows);
             println!("queue of {queue}, {flows} {op:?}: {megabytes:.1}, {share:.4} dropped");
             assert!(megabytes > goodput, "{op:?} {queue} {flows}: {megabytes}");
             assert!(share < dropped, "{op:?} {queue} {flows}: {share}");
         }
+    }
+}
+
+/// The same of trains, which a queue takes for one packet each, or which are cut in front of it.
+#[test]
+fn a_short_queue_is_not_flooded_by_trains() {
+    for (cut, queue, flows, goodput, dropped) in [
+        (false, 16, 1, 100.0, 0.06),
+        (false, 64, 4, 115.0, 0.04),
+        (true, 16, 1, 100.0, 0.01),
+        (true, 32, 4, 105.0, 0.045),
+        (true, 64, 4, 110.0, 0.015),
+    ] {
+        let load = Load {
+            cut,
+            ..Load::in_trains(SendOp::Write, 2 * MESSAGES)
+        };
+        let (megabytes, share) = through(queue, load, flows);
+        println!("cut {cut}, queue of {queue}, {flows}: {megabytes:.1}, {share:.4} dropped");
+        assert!(megabytes > goodput, "{cut} {queue} {flows}: {megabytes}");
+        assert!(share < dropped, "{cut} {queue} {flows}: {share}");
     }
 }
 
