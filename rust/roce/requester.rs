@@ -37,6 +37,7 @@ mod outstanding;
 mod pace;
 mod queue;
 mod recovery;
+mod repeat;
 mod response;
 mod timeout;
 mod transmit;
