@@ -172,3 +172,40 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many of 10,000 pauses before bursts of 300 us are made, if each ends so late.
+    fn made(late: u64) -> u32 {
+        const BURST_NS: u64 = 300_000;
+        let mut lateness = Lateness::default();
+        let mut made = 0;
+        for _ in 0..10_000 {
+            if !lateness.leaves_out(BURST_NS) {
+                lateness.on_pause(late, BURST_NS);
+                made += 1;
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn some_pauses_are_made_whatever_was_found_out() {
+        assert_eq!(made(0), 10_000);
+        assert_eq!(made(140_000), 10_000);
+        for late in [300_000, 10_000_000, u64::MAX] {
+            assert!((500..800).contains(&made(late)), "{}", made(late));
+        }
+    }
+
+    #[test]
+    fn one_pause_that_is_late_tells_nothing() {
+        let mut lateness = Lateness::default();
+        for late in [0, 0, u64::MAX, u64::MAX, 0] {
+            lateness.on_pause(late, 300_000);
+            assert!(!lateness.leaves_out(300_000));
+        }
+    }
+}

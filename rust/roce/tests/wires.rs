@@ -288,7 +288,7 @@ fn a_lost_train_is_sent_again_together() {
             assert_eq!((flow.failed, flow.timeouts), (None, 0));
             assert!(lost != 0 && run.dropped == 0);
             // Some trains are shorter than others. While everything was sent again after three
-            // packets in a row, it was 8 to 40 times as many.
+            // packets in a row, it was 9 to 40 times as many.
             assert!(again <= 3 * lost, "{again} for {lost}");
             assert!(got > full * share / 100.0, "{got} of {full}");
         }
