@@ -40,7 +40,7 @@ OVERTAKING = ('retransmits', 'out_of_seq_request', 'rcvd_seq_err')
 # All that are asked for.
 PACKETS = ('sent_pkts', 'rcvd_pkts')
 MARKED = 'np_ecn_marked_roce_packets'
-COUNTERS = (SENT, RECEIVED, MERGED, MARKED, 'early_seq_naks', *PACKETS, *BAD)
+COUNTERS = (SENT, RECEIVED, MERGED, MARKED, 'early_seq_naks', 'tail_probes', *PACKETS, *BAD)
 # IBV_MTU_*
 MTU1024, MTU4096 = 3, 5
 # IBV_ACCESS_ON_DEMAND
@@ -562,9 +562,11 @@ def lost():
         verbs.ok(verbs.poll(conn.send_cq))
         expect(get(dst, size) == data, 'payload')
         missing = rise('x1', 'sent_pkts') - rise('x2', 'rcvd_pkts')
-        again = rise('x1', 'retransmits')
+        # The end is found to be missing by probes.
+        again = rise('x1', 'retransmits') + rise('x1', 'tail_probes')
         ktap.note(f'{missing} packets were lost, {again} sent again')
-        expect(0 < missing <= again <= 2 * missing + 16, 'what is sent again')
+        # Others are sent again because one was only late, or the train was a short one.
+        expect(0 < missing <= again <= 2 * missing + 24, 'what is sent again')
         conn.close()
     finally:
         net.sh('tc qdisc del dev e2 clsact', host='h2')
