@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Arming of completion queues: the completions for which it gives an event, and its
- * races.
+ * races. Polling of an empty one.
  *
  *   arming                      lists the cases
  *   arming CASE DEVICE GID-INDEX
  */
 #include <pthread.h>
+#include <sys/syscall.h>
 
 #include "vectors.h"
+
+static int yields;
+
+/* Replaces sched_yield() of the C library, also for the plug-in. */
+int sched_yield(void)
+{
+	__atomic_fetch_add(&yields, 1, __ATOMIC_RELAXED);
+	return syscall(SYS_sched_yield);
+}
 
 static void arm_is_for_the_next(struct vectors *self)
 {
@@ -294,6 +304,51 @@ static void race_with_moderation(struct vectors *self)
 	hammer_with(self, hammer_moderate, rounds());
 }
 
+static int start_poll(struct ibv_cq_ex *cq)
+{
+	struct ibv_poll_cq_attr attr = {};
+
+	return ibv_start_poll(cq, &attr);
+}
+
+/* A thread yields after 16 polls in a row that found nothing. */
+static void empty_polls(struct vectors *self)
+{
+	struct ibv_cq_init_attr_ex attr = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS };
+	struct ibv_cq_ex *ex;
+	struct ibv_wc wc;
+	struct ibv_cq *cq;
+	struct end e[2];
+	int i;
+
+	setup(self);
+	CHECK((ex = ibv_create_cq_ex(self->ctx, &attr)));
+	cq = ibv_cq_ex_to_cq(ex);
+	new_pair(self, e, cq, cq);
+	writes(e, 1);
+	drain(cq, 1);
+	yields = 0;
+	/* The first one is drain()'s. */
+	for (i = 2; i <= 160; i++) {
+		if (i % 2)
+			CHECK(ibv_poll_cq(cq, 1, &wc) == 0);
+		else
+			CHECK(start_poll(ex) == ENOENT);
+		CHECK(yields == i / 16);
+	}
+	/* A poll that finds a completion begins a new count. */
+	for (i = 0; i < 3 * 14; i++) {
+		if (i % 14 == 0) {
+			writes(e, 1);
+			drain(cq, 1);
+			yields = 0;
+		}
+		CHECK(ibv_poll_cq(cq, 1, &wc) == 0 && !yields);
+	}
+	end_pair(e);
+	CHECK(!ibv_destroy_cq(cq));
+}
+
 static const CASES(struct vectors) cases[] = {
 	{ "an arm is for the next completion", arm_is_for_the_next },
 	{ "solicited and failed completions", solicited },
@@ -302,6 +357,7 @@ static const CASES(struct vectors) cases[] = {
 	{ "arms race while the vector moves", race_with_affinity },
 	{ "arms race while the queue is resized", race_with_resize },
 	{ "arms race while moderation changes", race_with_moderation },
+	{ "empty polls yield", empty_polls },
 	{ NULL, NULL }
 };
 

@@ -7,8 +7,8 @@
 //!
 //! Control verbs go to the kernel through libibverbs' own command functions. The data path does
 //! not: work requests and completions travel through rings shared with the kernel ([`ring`],
-//! [`abi`]). A system call is made only to wake a send queue that the kernel does not look at by
-//! itself ([`doorbell`]).
+//! [`abi`]). System calls are made only to wake a send queue that the kernel does not look at by
+//! itself ([`doorbell`]), and to yield to other threads ([`cq`], [`lock`]).
 //!
 //! Programs that know the device may link with the library as `libxroce.so.1`, for functions that
 //! the verbs do not have ([`dv`]).

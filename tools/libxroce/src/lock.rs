@@ -72,6 +72,12 @@ impl<T> Locked<T> {
         self.acquire();
     }
 
+    /// Whether somebody holds the lock.
+    #[cfg(test)]
+    pub fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     /// Releases the lock.
     ///
     /// # Safety

@@ -8,6 +8,10 @@
 
 use core::ffi::c_int;
 
+use super::poll::{
+    found_nothing,
+    found_something, //
+};
 use super::{
     Cq,
     State, //
@@ -22,7 +26,8 @@ use crate::sys::{
     Result,
     CLOCK_MONOTONIC_RAW,
     CLOCK_REALTIME,
-    EINVAL, //
+    EINVAL,
+    ENOENT, //
 };
 use crate::verbs::{
     IbvCqEx,
@@ -79,6 +84,11 @@ unsafe extern "C" fn start_poll(cq: *mut IbvCqEx, attr: *mut IbvPollCqAttr) -> c
     if step.is_err() {
         // SAFETY: taken above, and no reference is left.
         unsafe { this.state.release() };
+    }
+    match step {
+        Ok(()) => found_something(),
+        Err(ENOENT) => found_nothing(),
+        Err(_) => {}
     }
     status(step)
 }

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Polling with `ibv_poll_cq`.
+//! Polling with `ibv_poll_cq`, and what it has in common with `ibv_start_poll`.
+//!
+//! A thread that waits for completions in a loop never sleeps. The work that it waits for may be
+//! what waits for its CPU: the peer's process, or softirqs in `ksoftirqd`. So a thread yields after
+//! some polls in a row that found nothing.
 
+use core::cell::Cell;
 use core::ffi::c_int;
 
 use super::{
@@ -25,6 +30,33 @@ use crate::verbs::{
 
 /// Completions taken from the ring before it is told so.
 const BATCH: u32 = 16;
+
+/// A thread yields after this number of polls in a row that found nothing.
+const EMPTY_POLLS: u32 = 16;
+
+std::thread_local! {
+    /// Polls of this thread that have found nothing since one found something, or since it
+    /// yielded. They are counted for all queues together, because a thread that takes completions
+    /// from one queue has work, however long another queue stays empty.
+    static EMPTY: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Notes that a poll of this thread found something.
+pub(super) fn found_something() {
+    EMPTY.set(0);
+}
+
+/// Notes that a poll of this thread found nothing, although more may come. May yield, so the caller
+/// must not hold a lock.
+pub(super) fn found_nothing() {
+    let polls = EMPTY.get() + 1;
+    if polls < EMPTY_POLLS {
+        EMPTY.set(polls);
+    } else {
+        EMPTY.set(0);
+        std::thread::yield_now();
+    }
+}
 
 impl State {
     /// The next completion. The kernel gets the slots back in batches.
@@ -95,6 +127,12 @@ pub unsafe extern "C" fn poll_cq(cq: *mut IbvCq, num_entries: c_int, wc: *mut Ib
             set_errno(e);
             return -1;
         }
+    }
+    drop(state);
+    match n {
+        0 if num_entries > 0 => found_nothing(),
+        0 => {}
+        _ => found_something(),
     }
     n
 }
