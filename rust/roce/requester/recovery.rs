@@ -31,6 +31,10 @@ const SINGLE_HOLES: u8 = 3;
 /// responder is taken for one that keeps less of what comes early, or nothing.
 const LOST_TRAINS: u8 = 3;
 
+/// After the loss of a train, so many more losses are taken for those of trains. The next one
+/// tells whether that is still so.
+const WHOLE_TRAINS: u8 = 4;
+
 /// No more packets are taken for lost together.
 const LONGEST_RUN: u8 = 32;
 
@@ -112,6 +116,7 @@ impl Flight {
 /// is sent again, and an ACK that reaches behind it, but not to the end of what was in flight then,
 /// names the next one. Where trains are sent, and that is the packet right behind it, a whole train
 /// may have been lost: the rest of that is sent again together, and then as much as another one.
+/// After that, the next ones are sent again as a whole.
 ///
 /// No bit on the wire says whether a responder keeps what comes early. So the first time, the
 /// missing packet is sent alone. If the ACK for it reaches further, the responder has kept others.
@@ -126,6 +131,8 @@ pub(super) struct Recovery {
     left: u8,
     /// Packets of the longest train that was polled of late; 0: none was polled as such.
     train: u8,
+    /// So many of the next losses are taken for those of whole trains, because one was.
+    whole: u8,
     flight: Option<Flight>,
 }
 
@@ -157,12 +164,30 @@ impl Recovery {
         self.train = packets.max(self.train.saturating_sub(1));
     }
 
+    /// Packets go another way, on which it is not known whether trains are lost as a whole.
+    pub(super) fn forget_trains(&mut self) {
+        self.whole = 0;
+    }
+
     /// How many packets are taken for lost together where trains are sent, when what is missing has
-    /// gone on for `longer` times: at least twice as many each time.
-    fn lost_together(&self, longer: u8) -> u8 {
+    /// gone on for `longer` times: at least twice as many each time. `begins`: as far as the length
+    /// of trains tells, the first of what is missing begins one. Then it is the whole train from
+    /// the beginning, if another one was lost before; this counts how often.
+    fn lost_together(&mut self, longer: u8, begins: bool) -> u8 {
         match longer {
-            0 => 1,
-            1 => self.train.saturating_sub(1).max(2),
+            0 => match self.whole.checked_sub(1) {
+                Some(left) if begins => {
+                    self.whole = left;
+                    self.train
+                }
+                _ => 1,
+            },
+            1 if self.run == 1 => {
+                if begins {
+                    self.whole = WHOLE_TRAINS;
+                }
+                self.train.saturating_sub(1).max(2)
+            }
             _ => self.train.max(4),
         }
     }
@@ -234,8 +259,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         if let Some(flight) = self.recovery.flight {
             // A copy is on its way, or due. Of several, one is lost if this answers them.
-            let least = match flight.longer {
-                0 => self.rtt.smoothed(),
+            let least = match self.recovery.run {
+                0 | 1 => self.rtt.smoothed(),
                 _ => self.least_round_trip(),
             };
             if flight.resent.is_after(self.una)
@@ -271,9 +296,24 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 ..flight
             });
         } else {
-            self.resend(flight, 1, now);
+            let most = match self.has_trains && self.recovery.peer == Peer::Keeps {
+                true => self.recovery.lost_together(0, self.begins_train(self.una)),
+                false => 1,
+            };
+            self.resend(flight, most, now);
         }
         true
+    }
+
+    /// Whether the packet `psn` begins a train, if those of the oldest request were as long as most
+    /// are. Else what is missing are not the packets of a train, as a rule.
+    fn begins_train(&self, psn: Psn) -> bool {
+        self.oldest_assigned().is_some_and(|wqe| {
+            let index = psn.since(wqe.psn);
+            !wqe.wr.op.has_response()
+                && index < wqe.packets
+                && index.checked_rem(self.recovery.train.into()) == Some(0)
+        })
     }
 
     /// Has `most` packets sent again, the oldest and those behind it, as far as these are of SENDs
@@ -358,8 +398,13 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Whether the packet that was found to be missing first has been acknowledged before its copy
     /// can have been. TCP tells that by timestamps (Eifel, RFC 3522), here the time tells.
     fn was_late(&self, flight: &Flight, now: u64) -> bool {
+        // Of a READ, `resent` is behind all that was asked for.
+        let behind = match self.recovery.run {
+            0 | 1 => 0,
+            run => u32::from(run).saturating_sub(1),
+        };
         flight.is_first
-            && !self.una.is_before(flight.resent)
+            && !self.una.add(behind).is_before(flight.resent)
             && now.saturating_sub(flight.at) < self.least_round_trip()
     }
 
@@ -411,7 +456,12 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             .is_some_and(|wqe| wqe.wr.op.has_response());
         let keeps = self.recovery.peer == Peer::Keeps;
         if self.has_trains && flight.longer < LOST_TRAINS && (keeps || !has_response) {
-            let most = self.recovery.lost_together(flight.longer);
+            let first = match flight.longer {
+                0 => self.una,
+                _ => self.una.prev(),
+            };
+            let begins = self.begins_train(first);
+            let most = self.recovery.lost_together(flight.longer, begins);
             self.resend(flight, most, now);
             return;
         }

@@ -134,7 +134,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// route.
     #[inline]
     pub fn set_trains(&mut self, has_trains: bool) {
-        self.has_trains = has_trains;
+        if self.has_trains != has_trains {
+            self.recovery.forget_trains();
+            self.has_trains = has_trains;
+        }
     }
 
     /// Polls packets that are not built, up to `most` of them: those behind a packet that was just

@@ -268,7 +268,7 @@ fn what_was_not_lost_is_not_sent_again() {
 /// known.
 #[test]
 fn a_lost_train_is_sent_again_together() {
-    for (rate, loss, share) in [(1, 100, 95.0), (1, 1000, 75.0), (4, 100, 90.0)] {
+    for (rate, loss, share) in [(1, 100, 95.0), (1, 1000, 75.0), (4, 100, 90.5)] {
         for op in [SendOp::Write, SendOp::Send] {
             let wire = WireConfig {
                 rate: rate * WIRE.rate,

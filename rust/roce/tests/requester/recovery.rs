@@ -461,9 +461,170 @@ fn a_copy_that_is_lost_with_others_behind_it() {
     h.now += ROUND_TRIP;
     h.nak(8, 0x60);
     assert_eq!(h.numbers(), [8]);
-    assert_eq!(after(&mut h, 13), asking(13, 14));
+    // The one before it was a train, so this may be one as well.
+    assert_eq!(after(&mut h, 13), asking(13, 21));
     assert_eq!(after(&mut h, 21), []);
     assert_eq!(h.statuses(), [Success; 3]);
+}
+
+/// Posts a WRITE of 8 packets, which goes out as a train.
+fn send_train(h: &mut Host) {
+    h.post(SendOp::Write, 256 * 8);
+    assert!(h.poll().is_some());
+    assert_eq!(h.requester.poll_middles(6, h.now).count, 6);
+    assert!(h.poll().is_some());
+}
+
+/// The same as [`with_large_window`], and trains had 8 packets of late.
+fn with_trains() -> (Host, u32) {
+    let (mut h, mut next) = with_large_window();
+    h.requester.set_trains(true);
+    for _ in 0..32 {
+        send_train(&mut h);
+        assert_eq!(after(&mut h, next + 8), []);
+        next += 8;
+    }
+    (h, next)
+}
+
+#[test]
+fn after_a_lost_train_others_are_sent_again_at_once() {
+    let (mut h, first) = with_trains();
+    (0..24).for_each(|_| send_train(&mut h));
+    // The first packet of the nth of those of which each is lost, between others that arrive.
+    let lost = |n: u32| first + 16 * n;
+    h.now += ROUND_TRIP;
+    h.nak(lost(0), 0x60);
+    let mut sent: Vec<_> = h.sent().iter().map(|s| (s.1, s.2)).collect();
+    for n in 0..5 {
+        let at = lost(n);
+        // The first time it is found out what is lost.
+        let alone = if n == 0 { 1 } else { 8 };
+        assert_eq!(sent, asking(at, at + alone), "{n}");
+        if n == 0 {
+            assert_eq!(after(&mut h, at + 1), asking(at + 1, at + 8));
+        }
+        sent = after(&mut h, lost(n + 1));
+    }
+    // After four others it is found out again. These are single packets.
+    for n in 5..11 {
+        assert_eq!(sent, asking(lost(n), lost(n) + 1), "{n}");
+        sent = after(&mut h, lost(n + 1));
+    }
+    assert_eq!(sent, asking(lost(11), lost(11) + 1));
+    assert_eq!(after(&mut h, lost(12)), []);
+}
+
+/// The same as [`with_trains`]; then eight trains were sent, and the first one was lost.
+fn with_lost_train() -> (Host, u32) {
+    let (mut h, first) = with_trains();
+    (0..8).for_each(|_| send_train(&mut h));
+    h.nak(first, 0x60);
+    assert_eq!(h.numbers(), [first]);
+    assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 8));
+    (h, first)
+}
+
+#[test]
+fn what_does_not_begin_as_trains_do_is_no_train() {
+    let (mut h, first) = with_lost_train();
+    for at in [first + 17, first + 29] {
+        assert_eq!(after(&mut h, at), asking(at, at + 1));
+    }
+    assert_eq!(after(&mut h, first + 32), asking(first + 32, first + 40));
+    assert_eq!(after(&mut h, first + 64), []);
+    // Two packets in the middle of a train are none.
+    let (mut h, first) = with_trains();
+    (0..8).for_each(|_| send_train(&mut h));
+    h.nak(first + 3, 0x60);
+    assert_eq!(h.numbers(), [first + 3]);
+    assert_eq!(after(&mut h, first + 4), asking(first + 4, first + 11));
+    assert_eq!(after(&mut h, first + 16), asking(first + 16, first + 17));
+    // Nor is a message of one packet with a response right behind it.
+    let (mut h, first) = with_trains();
+    h.post(SendOp::Write, 256);
+    h.post(SendOp::FetchAdd, 8);
+    assert_eq!(h.numbers(), [first, first + 1]);
+    (0..2).for_each(|_| send_train(&mut h));
+    h.nak(first, 0x60);
+    assert_eq!(h.numbers(), [first]);
+    h.now += ROUND_TRIP;
+    h.ack(first);
+    h.answer(Raw::new(0x12, first + 1).aeth(0x1f));
+    assert_eq!(h.numbers(), []);
+    assert_eq!(after(&mut h, first + 10), asking(first + 10, first + 11));
+}
+
+#[test]
+fn a_copy_of_a_train_that_is_lost_is_noticed_soon() {
+    let (mut h, first) = with_lost_train();
+    let at = first + 16;
+    assert_eq!(after(&mut h, at), asking(at, at + 8));
+    // Too soon for an answer to them.
+    h.now += ROUND_TRIP / 2;
+    h.nak(at, 0x60);
+    assert_eq!(h.numbers(), []);
+    h.now += ROUND_TRIP / 4;
+    h.nak(at, 0x60);
+    assert_eq!(h.numbers(), [at]);
+}
+
+#[test]
+fn a_train_that_was_only_late_is_no_loss() {
+    let (mut h, first) = with_lost_train();
+    assert_eq!(after(&mut h, first + 64), []);
+    (0..2).for_each(|_| send_train(&mut h));
+    h.nak(first + 64, 0x60);
+    assert_eq!(h.numbers().len(), 8);
+    // A part of it has come before any copy.
+    h.now += ROUND_TRIP / 2;
+    h.ack(first + 66);
+    // So what is missing then is another loss.
+    h.nak(first + 67, 0x60);
+    assert_eq!(h.numbers(), [first + 67]);
+}
+
+#[test]
+fn a_responder_of_which_nothing_is_known_gets_one_packet() {
+    let mut h = sent(1);
+    h.requester.set_trains(true);
+    for _ in 0..4 {
+        send_train(&mut h);
+    }
+    h.nak(2, 0x60);
+    assert_eq!(h.numbers(), [2]);
+    assert_eq!(after(&mut h, 3), asking(3, 10));
+    // It drops what comes early, as it seems; and then again.
+    assert_eq!(after(&mut h, 10), asking(10, 18));
+    let all: Vec<_> = after(&mut h, 18).iter().map(|s| s.0).collect();
+    assert_eq!(all, (18..34).collect::<Vec<_>>());
+    assert_eq!(after(&mut h, 34), []);
+    send_train(&mut h);
+    h.nak(34, 0x60);
+    assert_eq!(h.numbers(), [34]);
+}
+
+#[test]
+fn right_behind_a_train_that_was_sent_again_at_once_is_another() {
+    let (mut h, first) = with_lost_train();
+    let mut at = first + 16;
+    for end in [at + 8, at + 16, at + 24] {
+        assert_eq!(after(&mut h, at), asking(at, end));
+        at = end;
+    }
+    assert_eq!(after(&mut h, first + 64), []);
+}
+
+#[test]
+fn without_trains_packets_are_sent_again_one_by_one() {
+    let (mut h, first) = with_lost_train();
+    // There is another route now, and yet another one.
+    h.requester.set_trains(false);
+    for at in [first + 16, first + 17] {
+        assert_eq!(after(&mut h, at), asking(at, at + 1));
+    }
+    h.requester.set_trains(true);
+    assert_eq!(after(&mut h, first + 32), asking(first + 32, first + 33));
 }
 
 #[test]
@@ -619,23 +780,20 @@ fn many_losses_close_together_shrink_the_window_once_more() {
 fn a_lost_train_is_one_loss() {
     // As in `window_after`, with eight packets lost together.
     let window_after = |trains: &[u32]| {
-        let (mut h, mut next) = with_large_window();
-        h.requester.set_trains(true);
-        for _ in 0..32 {
-            h.post(SendOp::Write, 256 * 8);
-            assert!(h.poll().is_some());
-            assert_eq!(h.requester.poll_middles(6, h.now).count, 6);
-            assert!(h.poll().is_some());
-            assert_eq!(after(&mut h, next + 8), []);
-            next += 8;
-        }
+        let (mut h, next) = with_trains();
         h.post(SendOp::Write, 256 * 100);
         while h.poll().is_some() {}
         h.nak(next + trains[0], 0x60);
         for (i, train) in trains.iter().enumerate() {
             let first = next + train;
-            assert_eq!(h.numbers(), [first]);
-            assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 8));
+            let sent: Vec<_> = h.sent().iter().map(|s| (s.1, s.2)).collect();
+            // After the first one, what begins as trains do is taken for one.
+            let is_whole = i != 0 && train % 8 == 0;
+            let count = if is_whole { 8 } else { 1 };
+            assert_eq!(sent, asking(first, first + count));
+            if !is_whole {
+                assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 8));
+            }
             h.now += ROUND_TRIP;
             h.ack(next + trains.get(i + 1).unwrap_or(&100) - 1);
         }
