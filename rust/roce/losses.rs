@@ -41,6 +41,12 @@ impl Losses {
         self.0 = self.0.saturating_sub(count.min(u16::MAX.into()) as u16);
     }
 
+    /// Whether no more than one that is missing is remembered.
+    #[inline]
+    pub const fn is_rare(&self) -> bool {
+        self.0 <= PACKETS
+    }
+
     /// Whether too many are missing.
     #[inline]
     pub const fn is_often(&self) -> bool {
@@ -101,5 +107,18 @@ mod tests {
         }
         losses.on_ack(1 << 16);
         assert!(!losses.is_often());
+    }
+
+    #[test]
+    fn the_last_one_is_forgotten_after_some_that_arrive() {
+        let mut losses = Losses::default();
+        assert!(losses.is_rare());
+        losses.on_loss();
+        assert!(losses.is_rare());
+        losses.on_ack(u32::from(PACKETS) - 1);
+        losses.on_loss();
+        assert!(!losses.is_rare());
+        losses.on_ack(1);
+        assert!(losses.is_rare());
     }
 }

@@ -5,9 +5,10 @@
 //! The window doubles with every window of acknowledged packets until the first loss (slow start).
 //! Then it grows by one packet per round trip. When packets are lost it shrinks, at most once per
 //! round trip: to what the wire and the hosts hold without a queue ([`crate::bandwidth`]), but by a
-//! half at most, and by a half if that is unknown. If many of the packets that were in flight turn
-//! out to be lost, it shrinks again. It grows only while it is the limit that holds the sender
-//! back. A READ counts with the packets of its response.
+//! half at most, and by a half if that is unknown. If the wire and the hosts hold more than the
+//! window, and losses are rare, it grows to that in the next round trips instead. If many of the
+//! packets that were in flight turn out to be lost, it shrinks again. It grows only while it is the
+//! limit that holds the sender back. A READ counts with the packets of its response.
 //!
 //! When the network marks packets instead of dropping them (ECN), the window shrinks depending on
 //! how frequent the marks have been, by a half at most. It then recovers half of the difference per
@@ -49,7 +50,7 @@ const MARKS_ALWAYS: u32 = 1 << 10;
 /// How fast that estimate follows: by a sixteenth a round.
 const MARKS_SHIFT: u32 = 4;
 
-/// Rounds of fast recovery after marks.
+/// Rounds of fast recovery after marks, and after a loss when more fits than the window had.
 const FAST_ROUNDS: u8 = 5;
 
 /// A congestion window.
@@ -78,11 +79,14 @@ pub struct Window {
     doubts: u8,
     /// How frequent marks are, up to [`MARKS_ALWAYS`].
     marks: u32,
+    /// There were some, and they are not forgotten.
+    has_marks: bool,
     /// Marks of packets before this one belong to a round already counted.
     marked: Option<Psn>,
-    /// A round without marks ends here; as long as there is one to remember.
+    /// A round ends here: one without marks, as long as there is one to remember, or one of fast
+    /// recovery. After a loss, none may be left.
     round: Option<Psn>,
-    /// Fast recovery leads back to this many packets.
+    /// Fast recovery leads to this many packets.
     target: u32,
     /// Rounds of fast recovery that are left.
     fast_rounds: u8,
@@ -117,6 +121,7 @@ impl Window {
             doubts: 0,
             // The first ones are taken seriously.
             marks: MARKS_ALWAYS,
+            has_marks: false,
             marked: None,
             round: None,
             target: 0,
@@ -220,7 +225,9 @@ impl Window {
 
     /// A packet at or after `una` was lost while everything before `sent` was in flight. What the
     /// wire and the hosts hold is `fits` packets (0: unknown), so that many are no reason for a
-    /// loss.
+    /// loss. If that is more than the window, which is to be so only where losses are rare, and the
+    /// network does not mark packets, the window grows to that behind what is in flight, by half of
+    /// the difference per round trip.
     #[inline]
     pub fn on_loss(&mut self, una: Psn, sent: Psn, fits: u32) {
         if let Some(recover) = self.recover {
@@ -240,12 +247,26 @@ impl Window {
         self.resume_before = self.resume_rounds;
         self.resume_rounds = 0;
         self.fast_rounds = 0;
+        if fits > self.packets && !self.has_marks {
+            // What is in flight now, and what is sent while it is acknowledged, come first.
+            self.target = fits.min(self.max);
+            self.fast_rounds = FAST_ROUNDS;
+            self.round = Some(sent.add(self.packets));
+        }
         self.threshold = (self.packets >> 1)
             .max(fits.min(self.packets))
             .max(MIN_PACKETS)
             .min(self.max);
         self.packets = self.threshold;
         self.credit = 0;
+    }
+
+    /// More packets of those that were in flight at the last loss were lost, which was taken for a
+    /// rare one: what fits may be less than was thought.
+    pub fn stop_growth(&mut self) {
+        if !self.has_marks {
+            self.fast_rounds = 0;
+        }
     }
 
     /// Many of the packets that were in flight at the last loss were lost. A full queue may be the
@@ -272,6 +293,7 @@ impl Window {
             self.packets = self.packets.max(packets).min(self.max);
             self.resume_rounds = self.resume_rounds.max(self.resume_before);
             self.recover = None;
+            self.fast_rounds = 0;
         }
         self.doubts = self.doubts.saturating_sub(1);
     }
@@ -286,6 +308,7 @@ impl Window {
         self.marks = self.marks.saturating_add(missing >> MARKS_SHIFT);
         // At most 2^20 packets by 2^10.
         let cut = (self.packets.saturating_mul(self.marks) >> 11).max(1);
+        self.has_marks = true;
         self.doubts = 0;
         self.resume_rounds = 0;
         self.target = self.packets;
@@ -302,19 +325,28 @@ impl Window {
         self.round = Some(sent.add(self.packets));
     }
 
-    /// A round without marks has ended at `una`.
+    /// A round without marks, or of fast recovery, has ended at `una`.
     fn end_round(&mut self, una: Psn) {
-        self.marks = self.marks.saturating_sub(self.marks >> MARKS_SHIFT);
-        if self.marks < 1 << MARKS_SHIFT {
-            self.marks = 0;
+        if self.has_marks {
+            self.marks = self.marks.saturating_sub(self.marks >> MARKS_SHIFT);
+            if self.marks < 1 << MARKS_SHIFT {
+                (self.marks, self.has_marks) = (0, false);
+            }
         }
         if self.fast_rounds != 0 {
             self.fast_rounds = self.fast_rounds.wrapping_sub(1);
-            let way = self.target.saturating_sub(self.packets);
-            self.packets = self.packets.saturating_add(way.div_ceil(2)).min(self.max);
-            self.threshold = self.packets;
+            // After marks it leads back to a window that there was.
+            if self.has_marks || self.limited {
+                let way = self.target.saturating_sub(self.packets).div_ceil(2);
+                let more = way.min(self.packets);
+                self.packets = self.packets.saturating_add(more).min(self.max);
+                self.threshold = self.packets;
+                if !self.has_marks {
+                    self.limited = false;
+                }
+            }
         }
-        let more = self.fast_rounds != 0 || self.marks != 0;
+        let more = self.fast_rounds != 0 || self.has_marks;
         self.round = more.then(|| una.add(self.packets));
         self.marked = None;
     }
@@ -325,6 +357,7 @@ impl Window {
         self.on_loss(una, sent, fits);
         self.doubts = 0;
         self.resume_rounds = 0;
+        self.fast_rounds = 0;
         self.recover = (una != sent).then_some(sent);
         self.packets = MIN_PACKETS.min(self.max);
     }
@@ -528,6 +561,91 @@ mod tests {
             w.on_ack(1000, Psn::new(612));
             assert_eq!(w.packets(), expect);
         }
+    }
+
+    /// A window of 256 packets, which were lost in part; 400 fit.
+    fn too_small() -> Window {
+        let mut w = grown(7);
+        w.on_loss(Psn::new(100), Psn::new(612), 0);
+        w.on_ack(1, Psn::new(612));
+        w.on_loss(Psn::new(700), Psn::new(956), 400);
+        w
+    }
+
+    /// Everything before `una` is acknowledged; the window was the limit.
+    fn ack(w: &mut Window, una: u32) -> u32 {
+        w.on_limited();
+        w.on_ack(1, Psn::new(una));
+        w.packets()
+    }
+
+    #[test]
+    fn it_grows_to_what_fits_after_a_loss() {
+        let mut w = too_small();
+        // Behind what is in flight, and then what is sent while that is acknowledged.
+        assert_eq!([956, 1211].map(|una| ack(&mut w, una)), [256; 2]);
+        let mut una = 1212;
+        for expect in [328, 364, 382, 391, 396, 396] {
+            assert_eq!(ack(&mut w, una), expect);
+            una += expect;
+        }
+        // That tells nothing of marks: the first one counts as before.
+        assert_eq!(w.round, None);
+        w.on_mark(Psn::new(una), Psn::new(una + 396));
+        assert_eq!(w.packets(), 198);
+        // It doubles at most, and has a maximum.
+        let mut w = Window::new(Mtu::M4096, 100 * 4096);
+        w.on_timeout(Psn::new(0), Psn::new(64), 0);
+        w.on_ack(1, Psn::new(64));
+        w.on_loss(Psn::new(64), Psn::new(80), u32::MAX);
+        let got = [100, 200, 300, 400, 500, 600].map(|una| ack(&mut w, una));
+        assert_eq!(got, [8, 16, 32, 64, 82, 82]);
+        assert_eq!(w.target, 100);
+    }
+
+    #[test]
+    fn it_does_not_grow_to_what_fits_if_it_is_not_the_limit() {
+        let mut w = too_small();
+        for una in [956, 1212, 1500, 2000] {
+            w.on_ack(1, Psn::new(una));
+            assert_eq!(w.packets(), 256);
+        }
+    }
+
+    #[test]
+    fn what_ends_the_growth_to_what_fits() {
+        let ends: [fn(&mut Window); 5] = [
+            |w| w.on_loss(Psn::new(960), Psn::new(1212), 0),
+            |w| w.stop_growth(),
+            |w| w.on_more_losses(),
+            |w| w.on_timeout(Psn::new(960), Psn::new(1212), 400),
+            |w| w.on_no_loss(Psn::new(700)),
+        ];
+        for (i, end) in ends.into_iter().enumerate() {
+            let mut w = too_small();
+            if i < 4 {
+                ack(&mut w, 956);
+            }
+            end(&mut w);
+            let before = w.packets();
+            assert!(before <= 256);
+            for una in [1211, 1212, 2000, 3000] {
+                w.on_ack(1, Psn::new(una));
+            }
+            assert!(ack(&mut w, 4000) < before + 4, "{i}");
+        }
+        // Marks say how large it may be, and after them it comes back whatever else is lost.
+        let mut w = marked();
+        w.stop_growth();
+        assert_eq!(ack(&mut w, 1512), 256);
+        assert_eq!(ack(&mut w, 1768), 384);
+        let mut w = marked();
+        let una = 1512;
+        w.on_ack(1, Psn::new(una));
+        let before = w.packets();
+        w.on_loss(Psn::new(una), Psn::new(una + before), 1000);
+        assert_eq!(ack(&mut w, una + before), before);
+        assert_eq!(ack(&mut w, una + 2 * before), before);
     }
 
     #[test]

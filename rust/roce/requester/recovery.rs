@@ -164,7 +164,8 @@ impl Recovery {
         self.train = packets.max(self.train.saturating_sub(1));
     }
 
-    /// Packets go another way, on which it is not known whether trains are lost as a whole.
+    /// Trains were not sent until now, or they are not sent any more: it is not known whether those
+    /// of the next route are lost as a whole.
     pub(super) fn forget_trains(&mut self) {
         self.whole = 0;
     }
@@ -289,7 +290,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             apart: 0,
         };
         if self.probe.is_on_its_way(now, self.rtt.min()) {
-            self.losses.on_loss();
+            self.count_loss();
             (self.recovery.run, self.recovery.left) = (1, 0);
             self.recovery.flight = Some(Flight {
                 resent: self.una.next(),
@@ -319,7 +320,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// Has `most` packets sent again, the oldest and those behind it, as far as these are of SENDs
     /// and WRITEs.
     fn resend(&mut self, flight: Flight, most: u8, now: u64) {
-        self.losses.on_loss();
+        self.count_loss();
         let count = self.data_packets(most);
         (self.recovery.run, self.recovery.left) = (count, count);
         self.recovery.flight = Some(Flight {

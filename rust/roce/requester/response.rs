@@ -189,23 +189,37 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// The hosts hold the packets that are acknowledged together. A burst of the sender is
     /// acknowledged together as well, and is a large part of a small window. So there is room for
     /// no more of them than what the wire holds less two bursts. If packets are lost often, a short
-    /// queue may have no room for them.
+    /// queue may have no room for them. Where losses are not rare, it may have no room for a larger
+    /// window either, so this is no more than the window.
     pub(super) fn fits(&self) -> u32 {
         let wire = self.bandwidth.packets_in(self.rtt.min());
-        if self.losses.is_often() {
-            return wire;
-        }
         let room = wire.saturating_sub(self.burst().saturating_mul(2));
-        let hosts = self.bandwidth.extra().min(room);
+        let hosts = match self.losses.is_often() {
+            true => 0,
+            false => self.bandwidth.extra().min(room),
+        };
         // A responder keeps two such windows behind a missing packet, as a rule.
-        wire.saturating_add(hosts)
-            .min(wire.max(recovery::AHEAD >> 1))
+        let fits = wire
+            .saturating_add(hosts)
+            .min(wire.max(recovery::AHEAD >> 1));
+        match self.losses.is_rare() {
+            true => fits,
+            false => fits.min(self.window.packets()),
+        }
     }
 
     /// A packet was lost.
     pub(super) fn on_loss(&mut self) {
-        self.losses.on_loss();
+        self.count_loss();
         self.shrink();
+    }
+
+    /// A packet was lost, which may belong to a loss that the window knows of.
+    pub(super) fn count_loss(&mut self) {
+        self.losses.on_loss();
+        if !self.losses.is_rare() {
+            self.window.stop_growth();
+        }
     }
 
     /// The window shrinks, because of a loss that is counted already.

@@ -196,7 +196,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.fail_oldest(WcStatus::RetryExcErr, env);
             return;
         }
-        self.losses.on_loss();
+        self.count_loss();
         self.window.on_timeout(self.una, self.max, self.fits());
         self.implied_nak_at = None;
         self.rewind(now);

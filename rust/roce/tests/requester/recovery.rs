@@ -556,6 +556,25 @@ fn what_does_not_begin_as_trains_do_is_no_train() {
 }
 
 #[test]
+fn what_has_a_response_is_not_counted_among_trains() {
+    let (mut h, mut first) = with_lost_train();
+    assert_eq!(after(&mut h, first + 64), []);
+    first += 64;
+    for _ in 0..4 {
+        h.post(SendOp::FetchAdd, 8);
+        assert_eq!(h.numbers(), [first]);
+        h.nak(first, 0x60);
+        assert_eq!(h.numbers(), [first]);
+        h.now += ROUND_TRIP;
+        h.answer(Raw::new(0x12, first).aeth(0x1f));
+        first += 1;
+    }
+    (0..2).for_each(|_| send_train(&mut h));
+    h.nak(first, 0x60);
+    assert_eq!(h.numbers().len(), 8);
+}
+
+#[test]
 fn a_copy_of_a_train_that_is_lost_is_noticed_soon() {
     let (mut h, first) = with_lost_train();
     let at = first + 16;
@@ -774,6 +793,72 @@ fn many_losses_close_together_shrink_the_window_once_more() {
     assert_eq!(window_after(&[0, 4, 8, 12, 16]), many);
     let more = window_after(&[0, 4, 8, 12, 16, 20]);
     assert!(more < many, "{more} {many}");
+}
+
+/// A long message, of which all but the newest packet is acknowledged each round trip, so that the
+/// bandwidth is measured.
+struct Flow {
+    h: Host,
+    /// The newest packet.
+    last: u32,
+}
+
+impl Flow {
+    fn new() -> Self {
+        let (mut h, next) = with_large_window();
+        h.post(SendOp::Write, 256 * 200_000);
+        let last = next;
+        let mut flow = Self { h, last };
+        flow.rounds(40);
+        flow
+    }
+
+    /// Sends what the window has room for. How many packets that is.
+    fn send(&mut self) -> u32 {
+        let before = self.last;
+        self.last = self.h.numbers().into_iter().fold(before, u32::max);
+        self.last - before
+    }
+
+    /// So many round trips go by. The window in the last one.
+    fn rounds(&mut self, count: u32) -> u32 {
+        let mut window = 0;
+        for _ in 0..count {
+            window = self.send();
+            self.h.now += ROUND_TRIP;
+            self.h.ack(self.last - 1);
+        }
+        window
+    }
+
+    /// The oldest packet is lost, and those with the numbers `holes` behind it.
+    fn lose(&mut self, holes: &[u32]) {
+        let oldest = self.last;
+        self.send();
+        self.h.nak(oldest, 0x60);
+        for hole in holes {
+            self.send();
+            self.h.now += ROUND_TRIP;
+            self.h.ack(oldest + hole - 1);
+        }
+        self.rounds(1);
+    }
+}
+
+/// The window some round trips after the loss of a packet, and in the same recovery of those with
+/// the numbers `holes` behind it. Before that, many losses have made it small.
+fn window_long_after(holes: &[u32]) -> u32 {
+    let mut flow = Flow::new();
+    flow.lose(&[4, 8]);
+    flow.rounds(8);
+    flow.lose(holes);
+    flow.rounds(8)
+}
+
+#[test]
+fn a_window_that_is_too_small_grows_after_a_loss_that_is_alone() {
+    let (alone, others) = (window_long_after(&[]), window_long_after(&[40, 80]));
+    assert!(alone > others + others / 8, "{alone} {others}");
 }
 
 #[test]
