@@ -24,8 +24,8 @@ pub(super) const KEPT: u32 = 512;
 
 const _: () = assert!(KEPT.is_power_of_two() && KEPT >= 64);
 
-/// A response may be overtaken for so many round trips more than one.
-const MAX_PATIENCE: u8 = 3;
+/// A response may be overtaken for so many round trips at most, if one was late.
+const MAX_PATIENCE: u8 = 4;
 
 /// So many packets that were asked for again are remembered.
 const DOUBTS: usize = 4;
@@ -46,7 +46,7 @@ pub(super) struct Early {
     executed: Option<Psn>,
     /// When what is missing counts as lost; never at time 0.
     deadline: Option<NonZeroU64>,
-    /// What is missing before this will be late from that time on.
+    /// What is missing before this number was missing at that time already.
     suspect: Option<(Psn, u64)>,
     /// What is missing before this has been late for long enough: it is lost.
     lost: Option<Psn>,
@@ -56,7 +56,8 @@ pub(super) struct Early {
     times: u8,
     /// What was asked for again of late.
     doubts: Doubts,
-    /// So many round trips more are waited for what is missing: it was only late before.
+    /// So many round trips are waited for what is missing: it was only late before. 0: that has not
+    /// happened, and less is waited.
     patience: u8,
 }
 
@@ -174,12 +175,36 @@ impl Early {
 }
 
 impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
-    /// How long a response may be overtaken by others before it counts as lost, nanoseconds: a
-    /// round trip, more than which no packet gains on another where a network has several ways to
-    /// the same host; and another one, as often as that turned out to be too short (RFC 8985, 6.2).
+    /// How long one answer may be overtaken by another, nanoseconds: a round trip, more than which
+    /// no packet gains on another where a network has several ways to the same host; and more, if
+    /// responses were late.
     pub(super) fn disorder_wait(&self) -> u64 {
-        let times = u64::from(self.early.patience).saturating_add(1);
-        self.rtt.smoothed().saturating_mul(times)
+        let times = self.early.patience.saturating_add(1).min(MAX_PATIENCE);
+        self.rtt.smoothed().saturating_mul(times.into())
+    }
+
+    /// How long a response may be overtaken by others before it counts as lost, nanoseconds: half
+    /// of a round trip as long as none that counted as lost has turned out to be late, then a whole
+    /// one, and one more each time. (The reordering window of RACK begins with a quarter of the
+    /// shortest one, RFC 8985, 6.2.) Of an atomic, a second response says nothing, so that nothing
+    /// would be learnt; and where nothing may be retried, a mistake ends the connection.
+    fn missing_wait(&self) -> u64 {
+        if !self.learns_what_is_late() {
+            return self.disorder_wait();
+        }
+        let round_trip = self.rtt.smoothed();
+        match self.early.patience {
+            0 => round_trip >> 1,
+            times => round_trip.saturating_mul(times.into()),
+        }
+    }
+
+    /// The oldest packet can be asked for again too early without harm, and that would be noticed.
+    fn learns_what_is_late(&self) -> bool {
+        self.config.retry_cnt != 0
+            && self
+                .oldest_assigned()
+                .is_some_and(|wqe| wqe.wr.op == SendOp::Read)
     }
 
     /// A response came again. If that was asked for because it was missing, it was only late.
@@ -222,15 +247,18 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.await_asked(now);
             return;
         }
+        let wait = self.missing_wait();
         let suspect = match self.early.suspect {
-            Some((end, at)) if now >= at => {
+            Some((end, since)) if now.saturating_sub(since) >= wait => {
                 self.early.lost = Some(end);
                 None
             }
             suspect => suspect.filter(|s| self.is_ahead(Some(s.0))),
         };
         self.early.suspect = suspect;
-        if self.is_ahead(self.early.lost) {
+        // A READ before an atomic has not waited for as long as that is to.
+        let is_counted = self.early.patience != 0 || self.learns_what_is_late();
+        if is_counted && self.is_ahead(self.early.lost) {
             self.on_implied_nak(now, env);
             return;
         }
@@ -238,15 +266,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.suspect(now);
         }
         match self.early.suspect {
-            Some((_, at)) if at != now => self.early.deadline = NonZeroU64::new(at),
+            Some((_, since)) if wait != 0 => {
+                self.early.deadline = NonZeroU64::new(since.saturating_add(wait));
+            }
             _ => self.on_implied_nak(now, env),
         }
     }
 
-    /// What is missing of what the responder has executed by now is late after a while.
+    /// What the responder has executed by now, and has not come, may be late.
     fn suspect(&mut self, now: u64) {
-        let at = now.saturating_add(self.disorder_wait());
-        self.early.suspect = self.early.executed.map(|end| (end, at));
+        self.early.suspect = self.early.executed.map(|end| (end, now));
     }
 
     /// What was asked for again may be lost again. There is no doubt that it was lost before, so
@@ -298,7 +327,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.start_ack_timer(now);
         self.implied_nak_at = Some(self.una);
         self.early.times = 0;
-        if self.early.doubts.add(self.una) {
+        let is_forgotten = self.early.doubts.add(self.una);
+        // Once one was late, it is never as little again as before that.
+        if is_forgotten && self.early.patience > 1 {
             self.early.patience = self.early.patience.saturating_sub(1);
         }
         self.await_asked(now);

@@ -73,7 +73,7 @@ fn every_order_of_responses_gives_the_same_bytes() {
 }
 
 #[test]
-fn what_does_not_come_within_a_round_trip_is_asked_for_alone() {
+fn what_does_not_come_within_half_a_round_trip_is_asked_for_alone() {
     let mut h = measured();
     h.post(SendOp::Read, 256 * 4);
     h.post(SendOp::Read, 256 * 2);
@@ -81,7 +81,7 @@ fn what_does_not_come_within_a_round_trip_is_asked_for_alone() {
     for at in [1, 3, 4, 5, 6] {
         h.answer(data(at, 256));
     }
-    let at = h.now + ROUND_TRIP;
+    let at = h.now + ROUND_TRIP / 2;
     assert_eq!(h.requester.next_deadline(), Some(at));
     h.time(at - 1);
     assert_eq!(h.numbers(), []);
@@ -95,6 +95,48 @@ fn what_does_not_come_within_a_round_trip_is_asked_for_alone() {
     h.answer(data(2, 256));
     assert_eq!(h.statuses(), [Success; 3]);
     assert_eq!(h.requester.next_deadline(), None);
+}
+
+#[test]
+fn an_atomic_behind_a_read_that_is_late_has_a_whole_round_trip() {
+    for is_lost in [false, true] {
+        let mut h = measured();
+        h.post(SendOp::Read, 256);
+        h.post(SendOp::FetchAdd, 8);
+        h.post(SendOp::Send, 8);
+        assert_eq!(h.numbers(), [1, 2, 3]);
+        h.ack(3);
+        h.time(h.now + ROUND_TRIP / 2);
+        assert_eq!(h.numbers(), [1]);
+        h.now += ROUND_TRIP / 10;
+        h.answer(data(1, 256));
+        assert_eq!(h.numbers(), []);
+        if is_lost {
+            let at = h.requester.next_deadline().unwrap();
+            assert!(at >= h.now + ROUND_TRIP * 4 / 10);
+            h.time(at);
+            assert_eq!(h.numbers(), [2]);
+        }
+        h.answer(Raw::new(0x12, 2).aeth(0x1f));
+        assert_eq!(h.statuses(), [Success; 4]);
+    }
+}
+
+#[test]
+fn what_may_not_be_retried_has_a_whole_round_trip() {
+    let mut h = Host::with(&RequesterConfig {
+        timeout: 14,
+        retry_cnt: 0,
+        ..config()
+    });
+    h.post(SendOp::Send, 8);
+    h.numbers();
+    h.now += ROUND_TRIP;
+    h.ack(0);
+    h.post(SendOp::Read, 256 * 2);
+    h.numbers();
+    h.answer(data(2, 256));
+    assert_eq!(h.requester.next_deadline(), Some(h.now + ROUND_TRIP));
 }
 
 #[test]
@@ -148,6 +190,7 @@ fn the_response_of_an_atomic_that_came_early_is_asked_for_after_a_round_trip() {
     answer(&mut h);
     h.answer(data(1, 256));
     assert_eq!(h.statuses(), [Success; 2]);
+    // Nothing would be learnt of one that comes twice.
     assert_eq!(h.requester.next_deadline(), Some(h.now + ROUND_TRIP));
     h.time(h.now + ROUND_TRIP);
     assert_eq!(h.numbers(), [2]);
@@ -241,12 +284,15 @@ fn read_late(h: &mut Host, at: u32, is_late: bool) -> u64 {
 fn who_was_asked_too_early_gets_more_time() {
     let mut h = measured();
     let waits: Vec<u64> = (0..6).map(|i| read_late(&mut h, 1 + 2 * i, true)).collect();
-    assert_eq!(waits, [1, 2, 3, 4, 4, 4].map(|i| i * ROUND_TRIP));
+    assert_eq!(waits[0], ROUND_TRIP / 2);
+    assert_eq!(waits[1..], [1, 2, 3, 4, 4].map(|i| i * ROUND_TRIP));
     // Of those that were lost, each that is forgotten counts.
-    let waits: Vec<u64> = (6..14)
+    let waits: Vec<u64> = (6..15)
         .map(|i| read_late(&mut h, 1 + 2 * i, false))
         .collect();
-    assert_eq!(waits, [4, 4, 4, 4, 4, 3, 2, 1].map(|i| i * ROUND_TRIP));
+    // No less is waited than a round trip, because some were late.
+    let expect = [4, 4, 4, 4, 4, 3, 2, 1, 1];
+    assert_eq!(waits, expect.map(|i| i * ROUND_TRIP));
 }
 
 #[test]
@@ -261,7 +307,7 @@ fn two_answers_to_two_questions_tell_nothing() {
     }
     h.answer(data(1, 256));
     h.answer(data(1, 256));
-    assert_eq!(read_late(&mut h, 3, false), ROUND_TRIP);
+    assert_eq!(read_late(&mut h, 3, false), ROUND_TRIP / 2);
 }
 
 #[test]
@@ -293,7 +339,7 @@ fn what_is_lost_is_not_asked_for_beside_the_timeout() {
     h.post(SendOp::Send, 8);
     h.numbers();
     h.answer(data(2, 256));
-    let timeout = h.now + ROUND_TRIP + 16 * TIMEOUT;
+    let timeout = h.now + ROUND_TRIP / 2 + 16 * TIMEOUT;
     let mut asked = 0;
     while let Some(at) = h.requester.next_deadline().filter(|at| *at < timeout) {
         h.time(at);
