@@ -18,17 +18,21 @@ host= machine= machine_pid= machine_readers=() result= rel= initrd= accel=()
 # emulated step for each.
 accelerator() {
 	# What is translated may take 1 GiB; less for each of several guests.
-	local tb=1024
+	local tb=1024 threads=multi clock=()
 	[ -z "$hosts" ] || tb=256
-	accel=(-accel "tcg,thread=multi,tb-size=$tb" -cpu Haswell-noTSX,-pcid,-tsc-deadline,-invpcid,-erms)
+	# QEMU counts instructions only if the CPUs run in turn. One takes 1 ns, and a guest that has
+	# nothing to do is not waited for.
+	[ -z "$icount" ] || threads=single clock=(-icount "shift=0,sleep=off")
+	accel=(-accel "tcg,thread=$threads,tb-size=$tb" -cpu Haswell-noTSX,-pcid,-tsc-deadline,-invpcid,-erms)
 	# KVM where the CPU has it; a /dev/kvm without that (nested, emulated) may hang.
-	if [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo &&
+	if [ -z "$icount" ] && [ -w /dev/kvm ] && grep -qwE 'vmx|svm' /proc/cpuinfo &&
 		in_root timeout 5 qemu-system-x86_64 -accel kvm -machine none -display none \
 			-monitor stdio <<<quit >/dev/null 2>&1; then
 		accel=(-accel kvm -cpu host)
 	fi
 	# One without pointer authentication, which is slow to emulate, and with all sizes of pages.
-	[ -z "$there" ] || accel=(-accel "tcg,thread=multi,tb-size=$tb" -cpu neoverse-n1)
+	[ -z "$there" ] || accel=(-accel "tcg,thread=$threads,tb-size=$tb" -cpu neoverse-n1)
+	accel+=("${clock[@]}")
 }
 
 # machine_of I: what the I-th guest is made of: the variables of use_flavour, and rel, initrd and

@@ -8,7 +8,7 @@ wrong() { say "$*"; exit 2; }
 usage() { sed -n 's/^# \{0,1\}//; /^  tools/,/^$/p' "$0"; }
 
 # read_options ARGUMENT...: sets the variables below, and words to the command.
-flavour=stock cpus= mem= share= dir_of= params= limit=900 build=1 bare=
+flavour=stock cpus= mem= share= dir_of= params= limit=900 build=1 bare= icount=
 hosts= spec= mtu= types= releases= flavours=$FLAVOUR packages=() words=()
 # The checkouts that --xroce names, or this one.
 checkouts=("$repo")
@@ -21,6 +21,7 @@ read_options() {
 		--) break ;;
 		--no-build) build=; continue ;;
 		--bare) build= bare=1; continue ;;
+		--icount) icount=1; continue ;;
 		--help) usage; exit 0 ;;
 		--kernel | --cpus | --mem | --share | --dir | --append | --timeout | \
 			--hosts | --wire | --mtu | --type | --xroce | --flavour | --packages) ;;
@@ -106,6 +107,7 @@ check_options() {
 	number --timeout "$limit" 1 99999999
 	if [ -n "$hosts" ]; then
 		number --hosts "$hosts" 2 4
+		[ -z "$icount" ] || wrong "--icount: not with --hosts, each of which would have a time of its own"
 		[ -z "$mtu" ] || number --mtu "$mtu" 1280 9000
 		[ -z "$types" ] || list --type "$types" '^(xroce|rxe)$' "xroce or rxe"
 	else
@@ -121,6 +123,8 @@ check_options() {
 	else
 		mem=${mem:-${hosts:+1G}} mem=${mem:-3G} grace=600
 	fi
+	# --timeout is in the guest's time, which takes several times as long then.
+	[ -z "$icount" ] || grace=$((grace + 19 * limit))
 	cpus=${cpus:-${hosts:+1}} cpus=${cpus:-2}
 	list --cpus "$cpus" '^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$' "a number of CPUs (1 to 255)"
 	list --mem "$mem" '^[1-9][0-9]{0,6}[MG]$' "a number with M or G"
