@@ -804,9 +804,10 @@ struct Flow {
 }
 
 impl Flow {
-    fn new() -> Self {
+    /// A message of so many packets, of which some are sent.
+    fn new(packets: u32) -> Self {
         let (mut h, next) = with_large_window();
-        h.post(SendOp::Write, 256 * 200_000);
+        h.post(SendOp::Write, 256 * packets);
         let last = next;
         let mut flow = Self { h, last };
         flow.rounds(40);
@@ -845,14 +846,59 @@ impl Flow {
     }
 }
 
+/// More packets than a test sends.
+const MANY: u32 = 200_000;
+
+/// A window that many losses have made small, in a message of so many packets.
+fn small_window(packets: u32) -> Flow {
+    let mut flow = Flow::new(packets);
+    flow.lose(&[4, 8]);
+    flow.rounds(8);
+    flow
+}
+
 /// The window some round trips after the loss of a packet, and in the same recovery of those with
 /// the numbers `holes` behind it. Before that, many losses have made it small.
 fn window_long_after(holes: &[u32]) -> u32 {
-    let mut flow = Flow::new();
-    flow.lose(&[4, 8]);
-    flow.rounds(8);
+    let mut flow = small_window(MANY);
     flow.lose(holes);
     flow.rounds(8)
+}
+
+/// The same of responses of a READ.
+fn window_long_after_read(holes: &[u32]) -> u32 {
+    let (_, begin) = with_large_window();
+    // The message ends with the packet that was sent last.
+    let sent = small_window(MANY).last + 1 - begin;
+    let Flow { mut h, last } = small_window(sent);
+    h.ack(last);
+    let first = last + 1;
+    h.post(SendOp::Read, 256 * 200);
+    h.numbers();
+    h.now += ROUND_TRIP;
+    let response = |at: u32| Raw::new(0x0e, at).data(256);
+    let lost: Vec<u32> = [0].iter().chain(holes).map(|hole| first + hole).collect();
+    for at in (first..first + 200).filter(|at| !lost.contains(at)) {
+        h.answer(response(at));
+    }
+    h.time(h.requester.next_deadline().unwrap());
+    for at in lost {
+        assert_eq!(h.numbers(), [at]);
+        h.now += ROUND_TRIP;
+        h.answer(response(at));
+    }
+    h.post(SendOp::Write, 256 * MANY);
+    let last = first + 200;
+    Flow { h, last }.rounds(8)
+}
+
+#[test]
+fn a_window_that_is_too_small_grows_after_a_response_that_is_lost_alone() {
+    let (alone, others) = (
+        window_long_after_read(&[]),
+        window_long_after_read(&[40, 80]),
+    );
+    assert!(alone > others + others / 8, "{alone} {others}");
 }
 
 #[test]
