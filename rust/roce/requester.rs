@@ -281,7 +281,6 @@ pub struct Requester<Q> {
     window: Window,
     retry: Retry,
     rnr_retry: RnrRetry,
-    timeout_ns: Option<u64>,
     /// When the acknowledge timer expires.
     ack_deadline: Option<u64>,
     rtt: Rtt,
@@ -331,7 +330,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             window: Window::default(),
             retry: Retry::default(),
             rnr_retry: RnrRetry::default(),
-            timeout_ns: None,
             ack_deadline: None,
             rtt: Rtt::default(),
             bandwidth: Bandwidth::default(),
@@ -410,11 +408,6 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.config = *config;
         self.retry = Retry::new(config.retry_cnt);
         self.rnr_retry = RnrRetry::new(config.rnr_retry);
-        self.timeout_ns = if config.service.is_reliable() {
-            crate::retry::timeout_ns(config.timeout)
-        } else {
-            None
-        };
     }
 
     /// Takes the larger `queue` instead of its own, which it returns. Each slot in use keeps its

@@ -98,7 +98,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// before the acknowledge timer, which would count that as a try.
     #[inline]
     fn is_probed(&self) -> bool {
-        match (self.timeout_ns, self.rtt.probe_timeout(0)) {
+        match (self.timeout_ns(), self.rtt.probe_timeout(0)) {
             (Some(timeout), Some(wait)) => !self.probe.has_probed() && wait <= timeout >> 2,
             _ => false,
         }

@@ -129,8 +129,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 // As if the packet had been lost; with an infinite timeout that
                 // is for ever.
                 self.probe.stop();
-                self.ack_deadline =
-                    Some(self.timeout_ns.map_or(u64::MAX, |t| now.saturating_add(t)));
+                self.ack_deadline = Some(
+                    self.timeout_ns()
+                        .map_or(u64::MAX, |t| now.saturating_add(t)),
+                );
             }
             Err(LocalError::Nak(code)) => {
                 let status = match code {

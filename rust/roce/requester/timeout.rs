@@ -17,6 +17,7 @@ use super::{
     State,
     Wqe, //
 };
+use crate::retry;
 use crate::status::WcStatus;
 
 /// A packet of a probe.
@@ -218,10 +219,19 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
+    /// How long an answer is waited for, nanoseconds, if not for ever.
+    #[inline]
+    pub(super) fn timeout_ns(&self) -> Option<u64> {
+        match self.config.service.is_reliable() {
+            true => retry::timeout_ns(self.config.timeout),
+            false => None,
+        }
+    }
+
     /// (Re)starts the acknowledge timer, and with it that of the probe.
     #[inline]
     pub(super) fn start_ack_timer(&mut self, now: u64) {
-        self.ack_deadline = self.timeout_ns.map(|t| now.saturating_add(t));
+        self.ack_deadline = self.timeout_ns().map(|t| now.saturating_add(t));
         self.start_probe_timer(now);
     }
 
@@ -230,7 +240,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     pub(super) fn start_probe_timer(&mut self, now: u64) {
         self.probe.echo.forget_answer();
         self.probe.at = None;
-        let most = self.timeout_ns.unwrap_or(0) >> 2;
+        let most = self.timeout_ns().unwrap_or(0) >> 2;
         if let Some(wait) = self.probe.wait(most, &self.rtt) {
             self.start_probe_timer_at(now.saturating_add(wait));
         }
