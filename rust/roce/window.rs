@@ -69,7 +69,7 @@ pub struct Window {
     resume_before: u8,
     /// Acknowledged packets not yet turned into growth.
     credit: u32,
-    /// The window, or its pace, held the sender back since it last grew.
+    /// The window, or its pace, held the sender back when it sent last.
     limited: bool,
     /// Losses of packets before this one belong to a loss already counted.
     recover: Option<Psn>,
@@ -184,10 +184,18 @@ impl Window {
         self.recover.is_some()
     }
 
-    /// The sender had more to send than the window, or its pace, let pass.
+    /// The sender has more to send than the window, or its pace, lets pass. That holds for all
+    /// that is acknowledged until [`Self::on_idle`], since a host handles many acknowledgements
+    /// before it sends again.
     #[inline]
     pub fn on_limited(&mut self) {
         self.limited = true;
+    }
+
+    /// The sender has nothing more to send, or something other than the window holds it back.
+    #[inline]
+    pub fn on_idle(&mut self) {
+        self.limited = false;
     }
 
     /// `count` packets were acknowledged, all before `una`.
@@ -215,11 +223,9 @@ impl Window {
             let grown = self.packets.saturating_add(self.credit);
             self.packets = grown.min(self.threshold).min(self.max);
             self.credit = 0;
-            self.limited = false;
         } else if self.credit >= self.packets {
             self.credit = 0;
             self.packets = self.packets.saturating_add(1).min(self.max);
-            self.limited = false;
         }
     }
 
@@ -341,9 +347,6 @@ impl Window {
                 let more = way.min(self.packets);
                 self.packets = self.packets.saturating_add(more).min(self.max);
                 self.threshold = self.packets;
-                if !self.has_marks {
-                    self.limited = false;
-                }
             }
         }
         let more = self.fast_rounds != 0 || self.has_marks;
@@ -488,7 +491,6 @@ mod tests {
             }
             w.on_round_trip(10 * ms, 10 * ms);
             assert_eq!(w.is_slow_start(), late_ones < 5, "{late_ones}");
-            w.on_limited();
             w.on_ack(128, Psn::new(192));
             assert_eq!(w.packets(), if late_ones < 5 { 256 } else { 129 });
         }
@@ -507,9 +509,8 @@ mod tests {
         w.on_timeout(Psn::new(100), Psn::new(192), 128);
         w.on_round_trip(10 * ms, 10 * ms);
         w.on_ack(1000, Psn::new(192));
-        w.on_limited();
-        w.on_ack(1000, Psn::new(1192));
         assert_eq!(w.packets(), 128);
+        assert!(!w.is_slow_start());
         let mut w = late();
         w.on_mark(Psn::new(100), Psn::new(192));
         w.on_round_trip(10 * ms, 10 * ms);
@@ -521,6 +522,30 @@ mod tests {
         let mut w = Window::new(Mtu::M1024, 0);
         w.on_ack(1000, Psn::new(1000));
         assert_eq!(w.packets(), INITIAL_PACKETS);
+    }
+
+    #[test]
+    fn many_acknowledgements_in_a_row_all_count() {
+        let mut w = Window::new(Mtu::M1024, 0);
+        w.on_limited();
+        for at in 1..=u64::from(INITIAL_PACKETS) {
+            w.on_ack(1, Psn::new(at as u32));
+            assert_eq!(u64::from(w.packets()), u64::from(INITIAL_PACKETS) + at);
+        }
+        // As long as there is more to send.
+        w.on_idle();
+        w.on_ack(64, Psn::new(128));
+        assert_eq!(w.packets(), 2 * INITIAL_PACKETS);
+        // Linear growth as well.
+        w.on_loss(Psn::new(128), Psn::new(256), 0);
+        w.on_ack(0, Psn::new(256));
+        let halved = w.packets();
+        w.on_limited();
+        w.on_ack(2 * halved, Psn::new(400));
+        w.on_ack(halved, Psn::new(500));
+        assert_eq!(w.packets(), halved + 1);
+        w.on_ack(1, Psn::new(501));
+        assert_eq!(w.packets(), halved + 2);
     }
 
     #[test]
@@ -606,6 +631,7 @@ mod tests {
     #[test]
     fn it_does_not_grow_to_what_fits_if_it_is_not_the_limit() {
         let mut w = too_small();
+        w.on_idle();
         for una in [956, 1212, 1500, 2000] {
             w.on_ack(1, Psn::new(una));
             assert_eq!(w.packets(), 256);
@@ -629,6 +655,7 @@ mod tests {
             end(&mut w);
             let before = w.packets();
             assert!(before <= 256);
+            w.on_idle();
             for una in [1211, 1212, 2000, 3000] {
                 w.on_ack(1, Psn::new(una));
             }

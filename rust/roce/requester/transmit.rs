@@ -97,7 +97,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// The next packet of the request whose turn it is.
     #[inline]
     fn next_packet<E: RequesterEnv>(&mut self, now: u64, env: &mut E) -> Option<Transmit> {
-        let slot = self.next_request(env)?;
+        let Some(slot) = self.next_request(env) else {
+            self.window.on_idle();
+            return None;
+        };
         let was_at_end = self.next == self.max;
         // READ requests are small; the responder paces the data.
         let is_data = !self.wqe(slot)?.wr.op.has_response();
@@ -419,16 +422,21 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// A READ request for as much of the message as the window admits, or for
     /// what one was sent for before.
     fn read_packet(&mut self, slot: u32) -> Option<Transmit> {
+        let window = self.window_packets();
+        // Two at a time fill the window, and what is behind a missing one can be kept.
+        let (share, most) = match self.config.max_rd_atomic {
+            0 | 1 => (window, u32::MAX),
+            _ => ((window >> 1).min(early::KEPT >> 1), early::KEPT >> 1),
+        };
         if !self.rd_atomic.has_room(self.config.max_rd_atomic) {
+            // Parts of a long READ would be longer if the window were larger.
+            match self.sent_packets != 0 && share < most {
+                true => self.on_limited(),
+                false => self.window.on_idle(),
+            }
             return None;
         }
         let wqe = *self.queue.get(slot as usize)?;
-        let window = self.window_packets();
-        let share = if self.config.max_rd_atomic > 1 {
-            (window >> 1).min(early::KEPT >> 1)
-        } else {
-            window
-        };
         let index = self.sent_packets;
         let rest = wqe.packets.saturating_sub(index);
         let count = match self.rd_atomic.next_end() {
@@ -473,6 +481,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if !self.rd_atomic.has_room(self.config.max_rd_atomic)
             || !self.rd_atomic.reaches(self.next.next())
         {
+            self.window.on_idle();
             return None;
         }
         if self.window_room() == 0 {

@@ -338,6 +338,23 @@ impl Connection {
         Some(train)
     }
 
+    /// The packets of the next train of responses, or the next one; empty if there is none.
+    pub fn next_responses(&mut self, now: u64) -> Vec<Vec<u8>> {
+        let mut train = Vec::new();
+        let mut most = 1;
+        while train.len() < most {
+            let Some(r) = self.responder.poll_response(now) else {
+                break;
+            };
+            if train.is_empty() && !r.again {
+                most += r.followers.min(self.load.train.saturating_sub(1)) as usize;
+            }
+            let payload = r.payload.map_or(0, |p| p.len);
+            train.push(packet(r.header.as_slice(), payload, r.pad));
+        }
+        train
+    }
+
     pub fn is_done(&self) -> bool {
         self.send.failed.is_some() || self.send.ends.len() >= self.load.count
     }

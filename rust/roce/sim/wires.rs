@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use roce::wire::Packet;
 
 use super::flow::{
-    packet,
     Connection,
     Load,
     Reference,
@@ -293,14 +292,12 @@ impl Sim {
                         (1, Cargo::Roce(train))
                     } else if !is_read_free {
                         return;
-                    } else if let Some(r) = c.responder.poll_response(now) {
-                        let payload = r.payload.map_or(0, |p| p.len);
-                        (
-                            0,
-                            Cargo::Roce(vec![packet(r.header.as_slice(), payload, r.pad)]),
-                        )
                     } else {
-                        return;
+                        let train = c.next_responses(now);
+                        if train.is_empty() {
+                            return;
+                        }
+                        (0, Cargo::Roce(train))
                     }
                 }
                 Flow::Reference(r) => match r.poll(now) {

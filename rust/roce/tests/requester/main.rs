@@ -13,6 +13,7 @@ mod middles;
 mod pacing;
 mod probes;
 mod queue;
+mod reads;
 mod recovery;
 mod responses;
 mod retries;
