@@ -207,10 +207,15 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 .is_some_and(|wqe| wqe.wr.op == SendOp::Read)
     }
 
-    /// A response came again. If that was asked for because it was missing, it was only late.
+    /// A response came again, with its packet `psn`. If that was asked for because it, or its
+    /// request, was missing, it was only late.
     pub(super) fn on_response_copy(&mut self, psn: Psn) {
+        let mut is_late = self.recovery.take_doubt(psn);
         if self.early.doubts.take(psn) {
             self.early.patience = self.early.patience.saturating_add(1).min(MAX_PATIENCE);
+            is_late = true;
+        }
+        if is_late {
             self.losses.on_no_loss();
             self.window.on_no_loss(psn);
         }
@@ -432,7 +437,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         if count != 0 {
             self.on_progress(count, now);
-            self.on_recovery_response();
+            self.on_recovery_response(now);
             self.settle(env);
         }
     }

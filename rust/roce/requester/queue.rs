@@ -136,6 +136,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     pub(super) fn advance_una(&mut self, to: Psn) {
         if to.since(self.una) > self.next.since(self.una) {
             // An answer to an earlier round: no need to send that again.
+            if self.next == self.una && self.recovery.take_doubt(self.una) {
+                // It came before anything was.
+                self.losses.on_no_loss();
+                self.window.on_no_loss(self.una);
+            }
             self.next = to;
         }
         self.early.pass(self.una, to);

@@ -120,6 +120,7 @@ impl Flight {
 ///
 /// No bit on the wire says whether a responder keeps what comes early. So the first time, the
 /// missing packet is sent alone. If the ACK for it reaches further, the responder has kept others.
+/// Where that is a READ, everything is sent again. If it is answered twice, it was not lost.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Recovery {
     peer: Peer,
@@ -134,6 +135,9 @@ pub(super) struct Recovery {
     /// So many of the next losses are taken for those of whole trains, because one was.
     whole: u8,
     flight: Option<Flight>,
+    /// The request that was missing when everything was sent again. It was lost or late, which is
+    /// not known.
+    doubt: Option<Psn>,
 }
 
 impl Recovery {
@@ -142,6 +146,22 @@ impl Recovery {
     pub(super) fn stop(&mut self) {
         self.flight = None;
         self.left = 0;
+        self.doubt = None;
+    }
+
+    /// The packet `first` is missing, and what is behind it is sent again as well.
+    pub(super) fn on_sent_again(&mut self, first: Psn) {
+        self.doubt = Some(first);
+    }
+
+    /// The packet `psn` was answered twice, or before it was sent again. Whether it had counted as
+    /// lost, so that it was only late.
+    pub(super) fn take_doubt(&mut self, psn: Psn) -> bool {
+        let is_doubt = self.doubt == Some(psn);
+        if is_doubt {
+            self.doubt = None;
+        }
+        is_doubt
     }
 
     /// Whether more of what is missing is to be sent again.
@@ -412,34 +432,32 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     /// A response moved the oldest packet on while something was missing. The next response may be
     /// right behind it, so that this does not say what is missing next.
     #[inline]
-    pub(super) fn on_recovery_response(&mut self) {
-        if let Some(flight) = self.recovery.flight {
-            if self.una.is_after(flight.resent) {
-                self.recovery.peer = Peer::Keeps;
-            }
-            if !self.una.is_before(flight.end) {
-                self.recovery.stop();
-            } else if !self.una.is_before(flight.resent) {
-                self.recovery.skip_rest();
-            }
+    pub(super) fn on_recovery_response(&mut self, now: u64) {
+        let Some(flight) = self.recovery.flight else {
+            return;
+        };
+        if matches!(self.recovery.peer, Peer::Keeps | Peer::Unknown) && self.was_late(&flight, now)
+        {
+            // Nothing else is missing, as far as is known. If the responder drops what comes early,
+            // it says so when more comes.
+            self.recovery.stop();
+            self.losses.on_no_loss();
+            self.window.on_no_loss(flight.resent.prev());
+            return;
+        }
+        if self.una.is_after(flight.resent) {
+            self.recovery.peer = Peer::Keeps;
+        }
+        if !self.una.is_before(flight.end) {
+            self.recovery.stop();
+        } else if !self.una.is_before(flight.resent) {
+            self.recovery.skip_rest();
         }
     }
 
     /// An ACK moved the oldest packet on while something was missing.
     pub(super) fn on_recovery_ack(&mut self, now: u64) {
-        match self.recovery.flight {
-            // Nothing else is missing, as far as is known. If the responder drops what comes early,
-            // it says so when more comes.
-            Some(flight)
-                if matches!(self.recovery.peer, Peer::Keeps | Peer::Unknown)
-                    && self.was_late(&flight, now) =>
-            {
-                self.recovery.stop();
-                self.losses.on_no_loss();
-                self.window.on_no_loss(flight.resent.prev());
-            }
-            _ => self.on_recovery_response(),
-        }
+        self.on_recovery_response(now);
         let Some(flight) = self.recovery.flight else {
             return;
         };

@@ -313,8 +313,11 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
                 }
                 // The responder had not seen a probe that is on its way: no second copy.
                 let is_on_its_way = self.probe.is_on_its_way(now, self.rtt.min());
-                if self.go_back(now, env) && is_on_its_way {
-                    self.pass_oldest();
+                if self.go_back(now, env) {
+                    self.recovery.on_sent_again(self.una);
+                    if is_on_its_way {
+                        self.pass_oldest();
+                    }
                 }
                 return;
             }
@@ -432,7 +435,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
         self.advance_una(self.una.add(count));
         self.on_progress(count, now);
-        self.on_recovery_response();
+        self.on_recovery_response(now);
         true
     }
 
@@ -474,7 +477,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             self.on_data_done(to);
         }
         self.on_progress(1, now);
-        self.on_recovery_response();
+        self.on_recovery_response(now);
         if is_done {
             self.settle(env);
         }

@@ -676,8 +676,9 @@ fn reads_in_trains() {
         ("5 ms", WireConfig::new(5 * MS), 91.0),
         ("loss 0.1 %", lossy(100), 80.0),
         ("loss 1 %", lossy(1000), 45.0),
-        ("reorder 2 %", ahead(2000), 80.0),
-        ("reorder 25 %", ahead(25_000), 55.0),
+        // While a READ that was only late shrank the window, it was 85 % and 64 %.
+        ("reorder 2 %", ahead(2000), 95.0),
+        ("reorder 25 %", ahead(25_000), 68.0),
     ] {
         const SEEDS: u64 = 6;
         let wire = WireConfig {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Many READs at a time: how many are asked for.
+//! Many READs at a time: how many are asked for, and what becomes of that when one is missing.
 
 use super::*;
 
@@ -97,5 +97,74 @@ fn parts_that_are_no_longer_because_they_could_not_be_kept_need_no_larger_window
 fn a_window_that_is_not_the_limit_does_not_grow() {
     for op in [SendOp::Read, SendOp::FetchAdd] {
         assert_eq!(window_after(op, 300), window_after(op, 20), "{op:?}");
+    }
+}
+
+/// What was found to be missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Lost,
+    Late,
+    /// It was so little late that nothing was sent again when its response came.
+    AtOnce,
+}
+
+/// The window after a READ was found to be missing at a responder that `keeps` what is behind it.
+fn window_after_gap(keeps: bool, missing: Missing) -> u32 {
+    let mut h = with_large_window();
+    h.post(SendOp::Send, 8);
+    h.numbers();
+    h.now += ROUND_TRIP;
+    h.ack(0);
+    let mut next = 1;
+    if keeps {
+        h.post(SendOp::Send, 256 * 3);
+        h.numbers();
+        h.nak(2, 0x60);
+        h.numbers();
+        h.now += ROUND_TRIP;
+        h.ack(3);
+        next = 4;
+    }
+    // It has grown.
+    h.post(SendOp::Read, 256 * 300);
+    h.numbers();
+    for at in 0..300 {
+        h.now += ROUND_TRIP;
+        h.answer(Raw::new(0x0e, next + at).data(256));
+        h.numbers();
+    }
+    next += 300;
+    for _ in 0..4 {
+        h.post(SendOp::Read, 256);
+    }
+    h.numbers();
+    h.nak(next, 0x60);
+    if missing != Missing::AtOnce {
+        assert_eq!(h.numbers().len(), if keeps { 1 } else { 4 });
+    }
+    h.now += match missing {
+        Missing::Lost => ROUND_TRIP,
+        Missing::Late | Missing::AtOnce => ROUND_TRIP / 2,
+    };
+    let mut answer = |at| h.answer(Raw::new(0x10, next + at).aeth(0x1f).data(256));
+    (0..4).for_each(&mut answer);
+    match missing {
+        // Those behind it were kept, and are answered twice in any case.
+        Missing::Lost if !keeps => (1..3).for_each(answer),
+        Missing::Late if !keeps => (0..3).for_each(answer),
+        _ => {}
+    }
+    first_part(&mut h)
+}
+
+#[test]
+fn a_read_that_was_only_late_does_not_shrink_the_window() {
+    for keeps in [false, true] {
+        let lost = window_after_gap(keeps, Missing::Lost);
+        for late in [Missing::Late, Missing::AtOnce] {
+            let late = window_after_gap(keeps, late);
+            assert!(late > lost + lost / 2, "{keeps}: {lost} {late}");
+        }
     }
 }
