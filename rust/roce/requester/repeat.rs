@@ -188,10 +188,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         if psn == self.una {
             return None;
         }
-        let sent = match self.sent_packets {
+        let mut sent = match self.sent_packets {
             0 => self.sent.checked_sub(1)?,
             _ => self.sent,
         };
+        // Local work has no packets. No more of it can be there than the queue has room for.
+        while self.wqe(self.slot_at(sent))?.packets == 0 {
+            sent = sent.checked_sub(1)?;
+        }
         let wqe = self.wqe(self.slot_at(sent))?;
         let index = psn.since(wqe.psn);
         let is_data = index < wqe.packets && !wqe.wr.op.has_response() && wqe.fault.is_none();

@@ -207,12 +207,19 @@ fn who_waits_for_a_tail_has_it_asked_for() {
         h.numbers();
         assert_eq!(h.env.drained, 1);
     }
-    // Local work, whose completion comes behind.
-    let mut h = with_tail(1);
-    h.post(SendOp::Local, 0);
-    assert_eq!(asked(&mut h), [(1, true)]);
-    h.ack(1);
-    assert_eq!(h.statuses(), [Success; 3]);
+    // Local work, whose completion comes behind, of one or more SENDs.
+    for count in [1, 2, 5] {
+        for local in [1, 3] {
+            let mut h = with_tail(count);
+            for _ in 0..local {
+                h.post(SendOp::Local, 0);
+            }
+            assert_eq!(asked(&mut h), [(count, true)]);
+            h.ack(count);
+            assert_eq!(h.statuses().len() as u32, 1 + count + local);
+            assert_eq!(counts(&h), (1, 0, 0));
+        }
+    }
     // A request that fails.
     let mut h = with_tail(1);
     h.post(SendOp::Send, 0x8000_0001);
