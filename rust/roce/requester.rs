@@ -40,6 +40,7 @@ mod recovery;
 mod repeat;
 mod response;
 mod timeout;
+mod trains;
 mod transmit;
 mod wqe;
 
@@ -287,8 +288,8 @@ pub struct Requester<Q> {
     bandwidth: Bandwidth,
     losses: Losses,
     pace: Pace,
-    /// What is polled goes out in trains ([`Requester::set_trains`]).
-    has_trains: bool,
+    /// What is polled goes out in trains of so many packets ([`Requester::set_trains`]).
+    train_room: u8,
     /// A number whose packet was sent once and asks for an answer, and when it was sent.
     timed: Option<(Psn, u64)>,
     probe: Probe,
@@ -335,7 +336,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             bandwidth: Bandwidth::default(),
             losses: Losses::default(),
             pace: Pace::default(),
-            has_trains: false,
+            train_room: 0,
             timed: None,
             probe: Probe::default(),
             early: Early::default(),

@@ -45,12 +45,19 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         ask
     }
 
-    /// The packet with this number since the last one that asked has to ask.
+    /// The packet with this number since the last one that asked has to ask. That ends a train, so
+    /// it is the last packet of a train that is as long as it may be, if the number is large enough
+    /// for one.
     #[inline]
     fn most_unasked(&self) -> u32 {
-        (self.window_packets() >> 2)
+        let most = (self.window_packets() >> 2)
             .min(self.unasked_at_most())
-            .clamp(1, MAX_UNASKED_PACKETS)
+            .clamp(1, MAX_UNASKED_PACKETS);
+        let over = most.checked_rem(self.train_room.into());
+        match over.filter(|over| *over < most) {
+            Some(over) => most.saturating_sub(over),
+            None => most,
+        }
     }
 
     /// Packets that are sent next, up to one that has to ask.

@@ -272,6 +272,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             payload: None,
             pad: 0,
             followers: 0,
+            others: 0,
             again: true,
         }
     }

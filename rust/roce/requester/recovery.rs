@@ -36,7 +36,7 @@ const LOST_TRAINS: u8 = 3;
 const WHOLE_TRAINS: u8 = 4;
 
 /// No more packets are taken for lost together.
-const LONGEST_RUN: u8 = 32;
+pub(super) const LONGEST_RUN: u8 = 32;
 
 /// After so many holes, or two, four or eight times as many, the window shrinks once more, if
 /// [`OFTEN`] says so: its size may be the cause.
@@ -130,8 +130,8 @@ pub(super) struct Recovery {
     run: u8,
     /// So many of them were not sent yet.
     left: u8,
-    /// Packets of the longest train that was polled of late; 0: none was polled as such.
-    train: u8,
+    /// The first of them began a train when it was sent before.
+    begins: bool,
     /// So many of the next losses are taken for those of whole trains, because one was.
     whole: u8,
     flight: Option<Flight>,
@@ -175,15 +175,6 @@ impl Recovery {
         self.left = 0;
     }
 
-    /// So many packets may be in one train, which a wire may lose as a whole. Those that the window
-    /// or the pace has cut short are shorter than most.
-    #[inline]
-    pub(super) fn on_train(&mut self, packets: u32) {
-        // At most `LONGEST_RUN`.
-        let packets = packets.min(LONGEST_RUN.into()) as u8;
-        self.train = packets.max(self.train.saturating_sub(1));
-    }
-
     /// Trains were not sent until now, or they are not sent any more: it is not known whether those
     /// of the next route are lost as a whole.
     pub(super) fn forget_trains(&mut self) {
@@ -191,15 +182,15 @@ impl Recovery {
     }
 
     /// How many packets are taken for lost together where trains are sent, when what is missing has
-    /// gone on for `longer` times: at least twice as many each time. `begins`: as far as the length
-    /// of trains tells, the first of what is missing begins one. Then it is the whole train from
-    /// the beginning, if another one was lost before; this counts how often.
-    fn lost_together(&mut self, longer: u8, begins: bool) -> u8 {
+    /// gone on for `longer` times: the `rest` of a train, and at least twice as many each time.
+    /// `begins`: the first of what is missing began a train. Then it is the whole train from the
+    /// beginning, if another one was lost before; this counts how often.
+    fn lost_together(&mut self, longer: u8, begins: bool, rest: u8) -> u8 {
         match longer {
             0 => match self.whole.checked_sub(1) {
                 Some(left) if begins => {
                     self.whole = left;
-                    self.train
+                    rest
                 }
                 _ => 1,
             },
@@ -207,9 +198,9 @@ impl Recovery {
                 if begins {
                     self.whole = WHOLE_TRAINS;
                 }
-                self.train.saturating_sub(1).max(2)
+                rest.max(2)
             }
-            _ => self.train.max(4),
+            _ => rest.max(4),
         }
     }
 
@@ -311,14 +302,15 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         };
         if self.probe.is_on_its_way(now, self.rtt.min()) {
             self.count_loss();
+            self.recovery.begins = self.is_train_missing();
             (self.recovery.run, self.recovery.left) = (1, 0);
             self.recovery.flight = Some(Flight {
                 resent: self.una.next(),
                 ..flight
             });
         } else {
-            let most = match self.has_trains && self.recovery.peer == Peer::Keeps {
-                true => self.recovery.lost_together(0, self.begins_train(self.una)),
+            let most = match self.has_trains() && self.recovery.peer == Peer::Keeps {
+                true => self.lost_together(0),
                 false => 1,
             };
             self.resend(flight, most, now);
@@ -326,15 +318,15 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         true
     }
 
-    /// Whether the packet `psn` begins a train, if those of the oldest request were as long as most
-    /// are. Else what is missing are not the packets of a train, as a rule.
-    fn begins_train(&self, psn: Psn) -> bool {
-        self.oldest_assigned().is_some_and(|wqe| {
-            let index = psn.since(wqe.psn);
-            !wqe.wr.op.has_response()
-                && index < wqe.packets
-                && index.checked_rem(self.recovery.train.into()) == Some(0)
-        })
+    /// How many of the oldest packets are taken for lost together, when what is missing has gone on
+    /// for `longer` times.
+    fn lost_together(&mut self, longer: u8) -> u8 {
+        let begins = match longer {
+            0 => self.is_train_missing(),
+            _ => self.recovery.begins,
+        };
+        self.recovery
+            .lost_together(longer, begins, self.rest_of_train())
     }
 
     /// Has `most` packets sent again, the oldest and those behind it, as far as these are of SENDs
@@ -342,6 +334,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     fn resend(&mut self, flight: Flight, most: u8, now: u64) {
         self.count_loss();
         let count = self.data_packets(most);
+        self.recovery.begins = self.is_train_missing();
         (self.recovery.run, self.recovery.left) = (count, count);
         self.recovery.flight = Some(Flight {
             base: self.max,
@@ -466,7 +459,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             return;
         }
         let holes = flight.holes;
-        let flight = flight.with_hole(self.una, self.recovery.run, self.has_trains);
+        let flight = flight.with_hole(self.una, self.recovery.run, self.has_trains());
         if flight.holes != holes && flight.is_often() {
             self.window.on_more_losses();
         }
@@ -474,13 +467,8 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             .oldest_assigned()
             .is_some_and(|wqe| wqe.wr.op.has_response());
         let keeps = self.recovery.peer == Peer::Keeps;
-        if self.has_trains && flight.longer < LOST_TRAINS && (keeps || !has_response) {
-            let first = match flight.longer {
-                0 => self.una,
-                _ => self.una.prev(),
-            };
-            let begins = self.begins_train(first);
-            let most = self.recovery.lost_together(flight.longer, begins);
+        if self.has_trains() && flight.longer < LOST_TRAINS && (keeps || !has_response) {
+            let most = self.lost_together(flight.longer);
             self.resend(flight, most, now);
             return;
         }

@@ -93,6 +93,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         let retransmitted = self.stats.retransmitted;
         (self.next, self.sent, self.sent_packets) = at;
         let slot = self.slot_at(self.sent);
+        let begins = self.wqe(slot).map_or(0, |wqe| wqe.begins);
         let transmit = match oldest.wr.op {
             SendOp::Read => self.missing_part(slot, which == ProbePacket::Hole),
             _ if has_response => {
@@ -103,11 +104,16 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             _ => self.data_packet_with(slot, behind),
         };
         (self.next, self.sent, self.sent_packets) = cursor;
+        if let Some(wqe) = self.queue.get_mut(slot as usize) {
+            // The copy does not tell how the packet went that is missing.
+            wqe.begins = begins;
+        }
         (self.unasked_packets, self.unasked_messages) = unasked;
         self.rd_atomic.resume(responses);
         let transmit = Transmit {
             // What is polled next need not be behind it.
             followers: 0,
+            others: 0,
             ..transmit?
         };
         // An answer could be one to either of two packets (Karn's rule).
@@ -162,6 +168,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             payload: None,
             pad: 0,
             followers: 0,
+            others: 0,
             again: true,
         })
     }

@@ -12,6 +12,7 @@ use super::{
     State,
     Wqe, //
 };
+use crate::mtu::Mtu;
 use crate::opcode::{
     Opcode,
     Operation,
@@ -57,6 +58,8 @@ pub struct Transmit {
     /// that asks for an acknowledgement; 0 if this one asks. They may be fewer, since not all may
     /// be polled now.
     pub followers: u32,
+    /// Packets of the next message that can be in the train behind these, by the same rules.
+    pub others: u32,
     /// It was sent before. It is to be sent by itself, not in a buffer with others: what is sent
     /// again must get through whatever became of such a buffer.
     pub again: bool,
@@ -132,15 +135,29 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// Whether what is polled goes out in trains ([`TrainHeader`](crate::wire::TrainHeader)), which
-    /// the wire may lose as a whole. To be called again when that changes, as when there is another
-    /// route.
+    /// How many packets a train has at most ([`TrainHeader`](crate::wire::TrainHeader)) if what is
+    /// polled goes out in trains, which the wire may lose as a whole; else 0. To be called again
+    /// when that changes, as when there is another route.
     #[inline]
-    pub fn set_trains(&mut self, has_trains: bool) {
-        if self.has_trains != has_trains {
+    pub fn set_trains(&mut self, packets: u32) {
+        // At most 255.
+        let room = packets.min(u8::MAX.into()) as u8;
+        if self.has_trains() != (room != 0) {
             self.recovery.forget_trains();
-            self.has_trains = has_trains;
         }
+        self.train_room = room;
+    }
+
+    /// The path MTU of the connection.
+    #[inline]
+    pub fn mtu(&self) -> Mtu {
+        self.config.mtu
+    }
+
+    /// Whether what is polled goes out in trains.
+    #[inline]
+    pub(super) fn has_trains(&self) -> bool {
+        self.train_room != 0
     }
 
     /// Polls packets that are not built, up to `most` of them: those behind a packet that was just
@@ -160,14 +177,9 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             middles.ack_req = self.must_ask(None, room.saturating_sub(1));
             middles.count = middles.count.wrapping_add(1);
             self.passed(1, false);
+            self.joins_train();
             self.on_paced(now);
             self.on_transmit(true, now);
-        }
-        if middles.count != 0 {
-            // With the first one, and the last one of the message if that is next.
-            let is_end = !middles.ack_req && self.middles_left() == 0;
-            let others = 1u32.saturating_add(u32::from(is_end));
-            self.recovery.on_train(middles.count.saturating_add(others));
         }
         middles
     }
@@ -313,6 +325,10 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
     #[inline]
     fn passed(&mut self, count: u32, is_last: bool) -> bool {
         let was_sent = self.max.since(self.una) > self.next.since(self.una);
+        let (slot, index) = (self.slot_at(self.sent), self.sent_packets);
+        if let Some(wqe) = self.queue.get_mut(slot as usize) {
+            wqe.note_train(index, true);
+        }
         self.next = self.next.add(count);
         if self.next.since(self.una) > self.max.since(self.una) {
             self.max = self.next;
@@ -402,9 +418,18 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             .emit(&mut header);
         }
         let again = self.passed(1, is_last);
-        let followers = match ack_req {
+        let most = match ack_req {
             true => 0,
-            false => room.min(self.until_asked()).min(wqe.behind(index)),
+            false => room.min(self.until_asked()),
+        };
+        let followers = most.min(wqe.behind(index));
+        let rest = match is_last {
+            true => room.min(self.until_asked()),
+            false => most.saturating_sub(followers),
+        };
+        let others = match followers == wqe.behind(index) {
+            true => self.others_behind(&wqe).min(rest),
+            false => 0,
         };
         Some(Transmit {
             header,
@@ -415,8 +440,34 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }),
             pad,
             followers,
+            others,
             again,
         })
+    }
+
+    /// Packets of the message behind that of `wqe`, to which the cursor has come, that can be in a
+    /// train with its last ones.
+    #[inline]
+    fn others_behind(&self, wqe: &Wqe) -> u32 {
+        let next = match self.sent_packets {
+            // It has passed the last packet.
+            0 => self.sent,
+            _ => self.sent.wrapping_add(1),
+        };
+        if next >= self.count || (self.draining && next >= self.assigned) {
+            return 0;
+        }
+        match self.wqe(self.slot_at(next)) {
+            Some(other) if wqe.may_join(other, self.config.mtu) => {
+                let packets = match next < self.assigned {
+                    true => other.packets,
+                    false => other.wr.packets(self.config.mtu),
+                };
+                let other = Wqe { packets, ..*other };
+                other.behind(0).saturating_add(1)
+            }
+            _ => 0,
+        }
     }
 
     /// A READ request for as much of the message as the window admits, or for
@@ -472,6 +523,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             payload: None,
             pad: 0,
             followers: 0,
+            others: 0,
             again,
         })
     }
@@ -533,6 +585,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }),
             pad: 0,
             followers: 0,
+            others: 0,
             again,
         })
     }

@@ -190,6 +190,8 @@ pub struct Wqe {
     pub(crate) packets: u32,
     /// With a fence: how many requests with a response must be done before.
     pub(crate) fence_at: u32,
+    /// Packets that began a train ([`Wqe::note_train`]).
+    pub(crate) begins: u64,
     /// Local work: it ran.
     pub(crate) done: bool,
     /// The request cannot go on; completes so once it is the oldest.
@@ -207,6 +209,26 @@ impl Wqe {
             false => self.packets.saturating_sub(1),
         };
         end.saturating_sub(index.saturating_add(1))
+    }
+
+    /// Whether the first packets of `next`, which is behind it in the queue, can be in a train with
+    /// the last ones of this message: both are of several packets and of the same kind, and the
+    /// last one is as long as the others.
+    #[inline]
+    pub(super) fn may_join(&self, next: &Wqe, mtu: Mtu) -> bool {
+        let is_same = match self.wr.op {
+            SendOp::Send => matches!(next.wr.op, SendOp::Send | SendOp::SendImm | SendOp::SendInv),
+            SendOp::Write => matches!(next.wr.op, SendOp::Write | SendOp::WriteImm),
+            _ => false,
+        };
+        is_same
+            && self.packets > 1
+            && self.wr.length & mtu.bytes().wrapping_sub(1) == 0
+            && next.wr.length > mtu.bytes()
+            && next.wr.length <= MAX_MESSAGE
+            && next.wr.srqn == self.wr.srqn
+            && !next.wr.fence
+            && next.fault.is_none()
     }
 
     /// The work request.

@@ -56,6 +56,8 @@ pub struct Response {
     /// Packets of the same response that are polled next and can be in a train with this one
     /// ([`TrainHeader`](crate::wire::TrainHeader)).
     pub followers: u32,
+    /// Packets of the next response that can be in the train behind these.
+    pub others: u32,
     /// It answers a repeated request, or is no READ response. It is to be sent by itself, not in a
     /// buffer with others: what is sent again must get through whatever became of such a buffer.
     pub again: bool,
@@ -105,6 +107,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 payload: None,
                 pad: 0,
                 followers: 0,
+                others: 0,
                 again: true,
             });
         };
@@ -136,6 +139,7 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
                 payload: None,
                 pad: 0,
                 followers: 0,
+                others: 0,
                 again: true,
             });
         }
@@ -172,8 +176,39 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
             }),
             pad: padding,
             followers,
+            others: self.others_behind(index, &resource),
             again: resource.is_repeated,
         })
+    }
+
+    /// Packets of the response behind that of `resource`, which is at `index`, that can be in a
+    /// train with its last ones: both are of several packets and were not sent before, and the last
+    /// one is as long as the others.
+    #[inline]
+    fn others_behind(&self, index: u32, resource: &Resource) -> u32 {
+        let mtu = self.config.mtu;
+        let packets = resource.end.saturating_sub(resource.start);
+        if packets < 2
+            || resource.is_repeated
+            || resource.end_byte & mtu.bytes().wrapping_sub(1) != 0
+        {
+            return 0;
+        }
+        match self.resource_behind(index) {
+            Some(next)
+                if next.operation == Operation::ReadRequest
+                    && !next.is_repeated
+                    && next.next == next.start
+                    && next.psn.add(next.start) == resource.psn.add(resource.end) =>
+            {
+                match (next.end.saturating_sub(next.start), pad(next.end_byte)) {
+                    (0 | 1, _) => 0,
+                    (packets, 0) => packets,
+                    (packets, _) => packets.saturating_sub(1),
+                }
+            }
+            _ => 0,
+        }
     }
 
     /// Polls packets that are not built, up to `most` of them: those behind the READ response just

@@ -291,6 +291,23 @@ impl<R: DerefMut<Target = [Resource]>> Responder<R> {
         self.current_resource
     }
 
+    /// The resource that came after the one at `index`, if there is one.
+    #[inline]
+    pub(super) fn resource_behind(&self, index: u32) -> Option<&Resource> {
+        let places = self.resource_places();
+        let rel = match index.checked_sub(self.oldest_resource) {
+            Some(rel) => rel,
+            None => index
+                .wrapping_add(places)
+                .wrapping_sub(self.oldest_resource),
+        };
+        let rel = rel.wrapping_add(1);
+        if rel >= self.resource_count {
+            return None;
+        }
+        self.resources.get(self.resource_index(rel) as usize)
+    }
+
     /// Forgets all resources.
     pub(super) fn clear_resources(&mut self) {
         self.oldest_resource = 0;

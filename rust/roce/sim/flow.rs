@@ -24,6 +24,7 @@ use roce::requester::{
     SendCompletion,
     SendOp,
     SendWr,
+    Transmit,
     Wqe, //
 };
 use roce::responder::{
@@ -47,7 +48,8 @@ use roce::status::{
 };
 use roce::wire::{
     HeaderBuf,
-    Packet, //
+    Packet,
+    TrainHeader, //
 };
 
 use super::build::middles;
@@ -105,10 +107,10 @@ impl Load {
         }
     }
 
-    /// The same in trains of half a message.
+    /// The same in trains as the device has them, which are shorter than a message.
     pub const fn in_trains(op: SendOp, count: usize) -> Self {
         Self {
-            train: 8,
+            train: 15,
             ..Self::bulk(op, count)
         }
     }
@@ -224,6 +226,8 @@ pub struct Connection {
     /// READs and atomics that were sent again.
     pub repeated: u64,
     posted: usize,
+    /// What was polled, and is in another train than what was polled before.
+    polled: Option<Transmit>,
 }
 
 /// READs that may be outstanding: as many as the device admits.
@@ -244,7 +248,7 @@ impl Connection {
             max_window: load.max_window,
             ..RequesterConfig::default()
         });
-        requester.set_trains(load.train != 0);
+        requester.set_trains(load.train);
         let mut responder = Responder::new(vec![Resource::default(); READS.into()]);
         responder.configure(&ResponderConfig {
             dest_qpn: Qpn::new(1),
@@ -264,6 +268,7 @@ impl Connection {
             kept: HashMap::new(),
             repeated: 0,
             posted: 0,
+            polled: None,
         }
     }
 
@@ -322,20 +327,45 @@ impl Connection {
 
     /// The packets of the next train of requests, or the next one, if one is to be sent now.
     pub fn next_requests(&mut self, now: u64) -> Option<Vec<Vec<u8>>> {
-        let t = self.requester.poll_transmit(now, &mut self.send)?;
-        let payload = t.payload.map_or(0, |p| p.len);
-        let first = packet(t.header.as_slice(), payload, t.pad);
-        let family = Packet::parse(&first).expect("well formed").opcode.family();
-        let is_data = matches!(family, Family::Send | Family::Write);
-        self.repeated += u64::from(t.again && !is_data);
-        let mut train = vec![first];
-        let most = t.followers.min(self.load.train.saturating_sub(1));
-        if most != 0 {
-            let polled = self.requester.poll_middles(most, now);
-            let headers = middles(&t.header, polled.count, polled.ack_req);
-            train.extend(headers.iter().map(|header| packet(header, payload, 0)));
+        let mut train = Vec::new();
+        let mut header: Option<TrainHeader> = None;
+        loop {
+            let waits = self.polled.take();
+            let is_new = waits.is_none();
+            let t = waits.or_else(|| self.requester.poll_transmit(now, &mut self.send));
+            let Some(t) = t else {
+                break;
+            };
+            if let Some(header) = &mut header {
+                if t.again || !header.push(&t.header) {
+                    self.polled = Some(t);
+                    break;
+                }
+                self.requester.joins_train();
+            } else if !t.again && t.followers + t.others != 0 {
+                header = TrainHeader::begin(&t.header);
+            }
+            let payload = t.payload.map_or(0, |p| p.len);
+            let first = packet(t.header.as_slice(), payload, t.pad);
+            let family = Packet::parse(&first).expect("well formed").opcode.family();
+            let is_data = matches!(family, Family::Send | Family::Write);
+            self.repeated += u64::from(t.again && !is_data);
+            train.push(first);
+            let room = self.load.train.saturating_sub(train.len() as u32);
+            let most = t.followers.min(room);
+            if most != 0 && is_new {
+                let polled = self.requester.poll_middles(most, now);
+                let headers = middles(&t.header, polled.count, polled.ack_req);
+                train.extend(headers.iter().map(|header| packet(header, payload, 0)));
+                if let Some(header) = &mut header {
+                    header.extend(polled.count, polled.ack_req);
+                }
+            }
+            if train.len() as u32 >= self.load.train || header.is_none_or(|h| !h.is_open()) {
+                break;
+            }
         }
-        Some(train)
+        (!train.is_empty()).then_some(train)
     }
 
     /// The packets of the next train of responses, or the next one; empty if there is none.
@@ -347,7 +377,8 @@ impl Connection {
                 break;
             };
             if train.is_empty() && !r.again {
-                most += r.followers.min(self.load.train.saturating_sub(1)) as usize;
+                let behind = r.followers + r.others;
+                most += behind.min(self.load.train.saturating_sub(1)) as usize;
             }
             let payload = r.payload.map_or(0, |p| p.len);
             train.push(packet(r.header.as_slice(), payload, r.pad));

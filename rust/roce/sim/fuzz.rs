@@ -348,7 +348,10 @@ impl Target<'_> {
             bytes.resize(bytes.len() + usize::from(t.pad), 0);
             let p = Packet::parse(&bytes).expect("malformed request");
             assert!(p.opcode.is_request());
-            self.requester.set_trains(t.followers % 4 != 0);
+            self.requester.set_trains(t.followers % 4 * 8);
+            if t.followers % 5 == 2 || t.others % 2 == 1 {
+                self.requester.joins_train();
+            }
             if !t.again && t.followers % 3 == 1 {
                 let middles = self.requester.poll_middles(t.followers, self.now);
                 assert!(middles.count <= t.followers);

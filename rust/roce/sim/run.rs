@@ -429,12 +429,15 @@ impl Sim {
             }
             bytes.resize(bytes.len() + usize::from(t.pad), 0);
             self.network.send(self.now, peer, crc::seal(bytes));
+            if self.rng.below(3) == 0 {
+                node.requester.joins_train();
+            }
             // Those that may follow in a train are polled at once now and then.
             if t.again || t.followers == 0 || self.rng.below(2) == 0 {
                 continue;
             }
             let most = self.rng.range(1, u64::from(t.followers) + 1) as u32;
-            node.requester.set_trains(self.rng.below(8) != 0);
+            node.requester.set_trains(self.rng.below(8) as u32 * 5);
             let polled = node.requester.poll_middles(most, self.now);
             let p = t.payload.expect("they have a payload");
             let work = &node.send.work[node.send.slots[p.slot as usize]];

@@ -264,11 +264,11 @@ fn what_was_not_lost_is_not_sent_again() {
     }
 }
 
-/// A train is lost as a whole, and hardly more than it is sent again: how long most trains are is
-/// known.
+/// A train is lost as a whole, and hardly more than it is sent again: how long it was is known,
+/// wherever in a message it began.
 #[test]
 fn a_lost_train_is_sent_again_together() {
-    for (rate, loss, share) in [(1, 100, 95.0), (1, 1000, 75.0), (4, 100, 90.5)] {
+    for (rate, loss, share) in [(1, 100, 97.0), (1, 1000, 84.0), (4, 100, 92.0)] {
         for op in [SendOp::Write, SendOp::Send] {
             let wire = WireConfig {
                 rate: rate * WIRE.rate,
@@ -287,9 +287,9 @@ fn a_lost_train_is_sent_again_together() {
             );
             assert_eq!((flow.failed, flow.timeouts), (None, 0));
             assert!(lost != 0 && run.dropped == 0);
-            // Some trains are shorter than others. While everything was sent again after three
-            // packets in a row, it was 9 to 40 times as many.
-            assert!(again <= 3 * lost, "{again} for {lost}");
+            // While trains were taken to be as long as most are, it was up to 2.7 times as many,
+            // and 9 to 40 times while everything was sent again after three packets in a row.
+            assert!(again <= lost + lost / 3, "{again} for {lost}");
             assert!(got > full * share / 100.0, "{got} of {full}");
         }
     }
@@ -554,7 +554,8 @@ fn a_short_queue_is_not_flooded() {
 #[test]
 fn a_short_queue_is_not_flooded_by_trains() {
     for (cut, queue, flows, goodput, dropped) in [
-        (false, 16, 1, 100.0, 0.06),
+        // What is sent again takes more room there than the train that was lost.
+        (false, 16, 1, 100.0, 0.25),
         (false, 64, 4, 115.0, 0.04),
         (true, 16, 1, 100.0, 0.01),
         (true, 32, 4, 105.0, 0.045),
@@ -678,7 +679,8 @@ fn reads_in_trains() {
         ("loss 1 %", lossy(1000), 45.0),
         // While a READ that was only late shrank the window, it was 85 % and 64 %.
         ("reorder 2 %", ahead(2000), 95.0),
-        ("reorder 25 %", ahead(25_000), 68.0),
+        // With trains of eight packets, which are late by less, 70 %.
+        ("reorder 25 %", ahead(25_000), 58.0),
     ] {
         const SEEDS: u64 = 6;
         let wire = WireConfig {

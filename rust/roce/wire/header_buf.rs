@@ -53,6 +53,18 @@ impl HeaderBuf {
         }
     }
 
+    /// Clears bits of the byte at `at`, if there is one.
+    #[inline]
+    pub(crate) fn clear_bits(&mut self, at: usize, bits: u8) {
+        if let Some(byte) = self
+            .bytes
+            .get_mut(..usize::from(self.len))
+            .and_then(|b| b.get_mut(at))
+        {
+            *byte &= !bits;
+        }
+    }
+
     /// Writes over the bytes from `at` on, as far as there are any.
     #[inline]
     pub(crate) fn set(&mut self, at: usize, bytes: &[u8]) {

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trains: packets of a message that follow each other, of which only the first has its headers
-//! written down.
+//! Trains: packets that follow each other, of which only the first has its headers written down.
 //!
-//! The first of them may be the First packet of the message, the last may be its Last packet, and
-//! all others are Middle packets. So all but the Last have a payload of the path MTU, and none has
-//! pad bytes. They differ by their sequence numbers, by what the First or the Last packet has
-//! behind its base transport header (and XRC header), by whether they ask for an acknowledgement,
-//! and by whether they ask for an event. In a train only the last may ask for either.
+//! They are of one message, or the last ones of a message and the first ones of the next, which is
+//! of the same kind. Such a train has a *seam* between the two. The first packet may be a First,
+//! Middle or Last packet, and so may the last one; those behind the first and, if there is a seam,
+//! behind a First packet are Middle packets. So all but the last of the train have a payload of the
+//! path MTU, and none has pad bytes. They differ by their sequence numbers, by what a First or a
+//! Last packet has behind its base transport header (and XRC header), by whether they ask for an
+//! acknowledgement, and by whether they ask for an event. Only the last of a train, and the Last
+//! packet in front of a seam, may ask for either.
 //!
 //! The headers of a train are those of the first packet, with these exceptions. The AckReq bit and
 //! the SE bit are those of the last packet. A reserved bit says whether that is the Last packet of
-//! the message ([`ENDS`]). And the headers of a READ response that begins with a Middle packet have
-//! room for the ACK header of the Last packet behind them; it is zero if there is none.
+//! its message ([`ENDS`]). The headers of a READ response that begins with a Middle packet have
+//! room for the ACK header of the Last packet of that message; it is zero if that is not in the
+//! train. Behind all of this comes the seam: four bytes, which are zero if there is none, and room
+//! for the headers of the second First packet that Middle packets lack. The first byte is the index
+//! of that packet in the train, the second has the AckReq bit and the SE bit of the one before it.
 //!
 //! No train is ever on a wire. The network stack of a host may have one in its memory instead of
 //! the packets that it stands for, as it has TCP packets that are longer than a segment.
@@ -26,17 +31,20 @@ use super::checked::{
 use super::{
     aeth,
     bth,
+    reth,
     xrceth,
     Aeth,
     Bth,
     HeaderBuf,
     Packet,
+    Reth,
     ICRC_LEN, //
 };
 use crate::opcode::{
     Headers,
     Opcode,
-    Operation, //
+    Operation,
+    Position, //
 };
 use crate::ud::pkey_matches;
 
@@ -52,29 +60,113 @@ const ACK_REQ: u8 = 0x80;
 /// of the message. `XRDMA_BTH_ENDS` in `services/net/train.c` is the same.
 const ENDS: u8 = 0x40;
 
-/// The operation codes of the packets behind one with `opcode`, if they can be in a train with it:
-/// those that others may follow, and the one that ends the message. `xrdma_train_middle()` in
-/// `services/net/train.c` is the same, for those that are in one.
-#[inline]
-const fn behind(opcode: Opcode) -> Option<(Opcode, Opcode)> {
-    use Operation::*;
-    let (middle, last) = match opcode.operation {
-        SendFirst | SendMiddle => (SendMiddle, SendLast),
-        WriteFirst | WriteMiddle => (WriteMiddle, WriteLast),
-        ReadResponseFirst | ReadResponseMiddle => (ReadResponseMiddle, ReadResponseLast),
-        _ => return None,
-    };
-    let transport = opcode.transport;
-    Some((Opcode::new(transport, middle), Opcode::new(transport, last)))
+/// Bytes of the seam in front of the headers of the second First packet. `XRDMA_SEAM` in
+/// `services/net/train.c` and what follows there are the same.
+const SEAM: usize = 4;
+/// In the second byte: the packet before the seam asks for an acknowledgement, or for an event.
+const SEAM_ACK_REQ: u8 = 0x80;
+const SEAM_SOLICITED: u8 = 0x40;
+
+/// The operation codes of the packets of a message, and where in it one of them is.
+#[derive(Clone, Copy, Debug)]
+struct Kinds {
+    first: Opcode,
+    middle: Opcode,
+    last: Opcode,
+    position: Position,
 }
 
-/// Bytes of the headers of a train that begins with `opcode`.
-#[inline]
-const fn header_len(opcode: Opcode) -> usize {
-    let own = opcode.header_len();
-    match opcode.operation {
-        Operation::ReadResponseMiddle => own.wrapping_add(aeth::LEN),
-        _ => own,
+impl Kinds {
+    /// Those of a message that has a packet with `opcode`, if that can be in a train.
+    /// `xrdma_train_position()` in `services/net/train.c` is the same.
+    #[inline]
+    const fn of(opcode: Opcode) -> Option<Self> {
+        use Operation::*;
+        let (first, middle, last) = match opcode.operation {
+            SendFirst | SendMiddle | SendLast => (SendFirst, SendMiddle, SendLast),
+            WriteFirst | WriteMiddle | WriteLast => (WriteFirst, WriteMiddle, WriteLast),
+            ReadResponseFirst | ReadResponseMiddle | ReadResponseLast => {
+                (ReadResponseFirst, ReadResponseMiddle, ReadResponseLast)
+            }
+            _ => return None,
+        };
+        let transport = opcode.transport;
+        Some(Kinds {
+            first: Opcode::new(transport, first),
+            middle: Opcode::new(transport, middle),
+            last: Opcode::new(transport, last),
+            position: opcode.position(),
+        })
+    }
+
+    /// The operation code of a packet at `position`.
+    #[inline]
+    const fn at(&self, position: Position) -> Opcode {
+        match position {
+            Position::First | Position::Only => self.first,
+            Position::Middle => self.middle,
+            Position::Last => self.last,
+        }
+    }
+
+    /// The position of a packet with this operation code, if it has one of these.
+    #[inline]
+    fn position_of(&self, opcode: u8) -> Option<Position> {
+        let all = [Position::First, Position::Middle, Position::Last];
+        all.into_iter().find(|at| self.at(*at).to_byte() == opcode)
+    }
+
+    /// Bytes of the headers that all packets have.
+    #[inline]
+    const fn middle_len(&self) -> usize {
+        self.middle.header_len()
+    }
+
+    /// Bytes of the headers of a train in front of its seam.
+    #[inline]
+    const fn seam_at(&self) -> usize {
+        match self.position {
+            // A Last packet has an ACK header, or none.
+            Position::Middle => self.last.header_len(),
+            position => self.at(position).header_len(),
+        }
+    }
+
+    /// Bytes of the headers of a train.
+    #[inline]
+    const fn len(&self) -> usize {
+        let more = self.first.header_len().wrapping_sub(self.middle_len());
+        self.seam_at().wrapping_add(SEAM).wrapping_add(more)
+    }
+
+    /// What is in the seam behind its four bytes.
+    #[inline]
+    fn behind_seam<'a>(&self, header: &'a [u8]) -> &'a [u8] {
+        let at = self.seam_at().wrapping_add(SEAM);
+        header.get(at..).unwrap_or(&[])
+    }
+}
+
+/// The four bytes of a seam.
+#[derive(Clone, Copy)]
+struct Seam {
+    /// Index of the First packet behind it, not 0.
+    index: u32,
+    /// Of the Last packet before it.
+    ack_req: bool,
+    solicited: bool,
+}
+
+impl Seam {
+    /// That of a train, if it has one.
+    #[inline]
+    fn of(header: &[u8], kinds: &Kinds) -> Option<Self> {
+        let &[index, flags, ..] = header.get(kinds.seam_at()..)?.first_chunk::<SEAM>()?;
+        (index != 0).then_some(Seam {
+            index: index.into(),
+            ack_req: flags & SEAM_ACK_REQ != 0,
+            solicited: flags & SEAM_SOLICITED != 0,
+        })
     }
 }
 
@@ -99,22 +191,29 @@ const fn header_len(opcode: Opcode) -> usize {
 /// // That is not the next one.
 /// assert!(!train.push(&packet(0x01, 10)));
 /// assert!(train.push(&packet(0x01, 9)));
-/// // SEND Last ends it, and begins none.
+/// // SEND Last ends the message, and SEND First begins the next one.
 /// assert!(train.push(&packet(0x02, 10)));
+/// assert!(!train.push(&packet(0x01, 11)));
+/// assert!(train.push(&packet(0x00, 11)));
+/// assert!(train.push(&packet(0x02, 12)));
+/// // A third message is one too many.
 /// assert!(!train.is_open());
-/// assert!(TrainHeader::begin(&packet(0x02, 10)).is_none());
+/// assert!(!train.push(&packet(0x00, 13)));
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TrainHeader {
     header: HeaderBuf,
-    /// The operation codes of those that follow, and how long the headers of all but the Last are.
-    middle: u8,
-    middle_len: usize,
-    end: Opcode,
+    kinds: Kinds,
+    /// Bytes of the headers of the first packet.
+    first_len: usize,
     /// The base transport header of the packet that was added last.
     last: Bth,
-    /// That is the Last packet of the message.
-    has_ended: bool,
+    /// Where in its message that is.
+    position: Position,
+    /// Packets, 255 at most.
+    count: u8,
+    /// Two messages are in the train.
+    has_seam: bool,
 }
 
 impl TrainHeader {
@@ -123,27 +222,35 @@ impl TrainHeader {
     #[inline]
     pub fn begin(header: &HeaderBuf) -> Option<Self> {
         let last = Bth::parse(header.as_slice().first_chunk()?);
-        let opcode = Opcode::from_byte(last.opcode)?;
-        let (middle, end) = behind(opcode)?;
+        let kinds = Kinds::of(Opcode::from_byte(last.opcode)?)?;
+        let first_len = header.len();
         let mut header = *header;
-        if header_len(opcode) != header.len() {
-            header.put(&[0; aeth::LEN]);
+        // The ACK header of a Last packet may be missing, and the seam with what is behind it.
+        while header.len() < kinds.len() {
+            let before = header.len();
+            header.put(&[0; SEAM]);
+            if header.len() == before {
+                return None;
+            }
         }
-        (!last.ack_req && !last.solicited && last.pad == 0).then_some(TrainHeader {
+        let asks = last.ack_req || last.solicited;
+        let is_last = kinds.position == Position::Last;
+        (last.pad == 0 && (is_last || !asks)).then_some(TrainHeader {
             header,
-            middle: middle.to_byte(),
-            middle_len: middle.header_len(),
-            end,
+            kinds,
+            first_len,
             last,
-            has_ended: false,
+            position: kinds.position,
+            count: 1,
+            has_seam: false,
         })
     }
 
-    /// Whether a packet with these headers, if it can be added, ends the train as the Last packet
-    /// of the message, which may be shorter than the others.
+    /// Whether a packet with these headers, if it can be added, is the Last packet of its message,
+    /// which may be shorter than the others. Nothing may follow it then.
     #[inline]
     pub fn is_end(&self, header: &HeaderBuf) -> bool {
-        header.as_slice().first() == Some(&self.end.to_byte())
+        header.as_slice().first() == Some(&self.kinds.last.to_byte())
     }
 
     /// Adds the packet with these headers, if it is the next one. Says whether it is.
@@ -153,26 +260,32 @@ impl TrainHeader {
         let Some(first) = bytes.first_chunk() else {
             return false;
         };
-        let (next, ends) = (Bth::parse(first), self.is_end(header));
-        let (opcode, len) = match ends {
-            true => (self.end.to_byte(), self.end.header_len()),
-            false => (self.middle, self.middle_len),
+        let (next, middle_len) = (Bth::parse(first), self.kinds.middle_len());
+        let Some(position) = self.kinds.position_of(next.opcode) else {
+            return false;
         };
+        let opcode = self.kinds.at(position);
+        let (begins, ends) = (position == Position::First, position == Position::Last);
         let expected = Bth {
-            opcode,
+            opcode: opcode.to_byte(),
             psn: self.last.psn.next(),
             ack_req: next.ack_req,
             solicited: ends && next.solicited,
             ..self.last
         };
-        let own = self.header.as_slice().get(bth::LEN..self.middle_len);
+        let own = self.header.as_slice().get(bth::LEN..middle_len);
+        let more = bytes.get(middle_len..).unwrap_or(&[]);
         if !self.is_open()
+            || begins != (self.position == Position::Last)
             || next != expected
-            || bytes.len() != len
-            || bytes.get(bth::LEN..self.middle_len) != own
-            || (ends && !self.put_aeth(bytes.get(self.middle_len..).unwrap_or(&[])))
+            || bytes.len() != opcode.header_len()
+            || bytes.get(bth::LEN..middle_len) != own
+            || (ends && !self.put_aeth(more))
         {
             return false;
+        }
+        if begins {
+            self.put_seam(more);
         }
         if next.ack_req {
             self.header.set_bits(ACK, ACK_REQ);
@@ -183,33 +296,62 @@ impl TrainHeader {
         if ends {
             self.header.set_bits(ACK, ENDS);
         }
-        (self.last, self.has_ended) = (next, ends);
+        (self.last, self.position) = (next, position);
+        self.count = self.count.saturating_add(1);
         true
     }
 
-    /// Puts the ACK header of the Last packet in its place, if it has one. If the First packet has
-    /// one as well, that is to be the same. Says whether it is.
+    /// Puts the ACK header of the Last packet in its place, if it has one. If the First packet of
+    /// the message is in the train, that has one as well, which is to be the same. Says whether it
+    /// is.
     fn put_aeth(&mut self, aeth: &[u8]) -> bool {
         let header = self.header.as_slice();
-        if header.first() != Some(&self.middle) {
-            return aeth.is_empty() || header.get(self.middle_len..) == Some(aeth);
+        if aeth.is_empty() {
+            return true;
         }
-        self.header.set(self.middle_len, aeth);
+        if self.has_seam {
+            return self.kinds.behind_seam(header) == aeth;
+        }
+        let (at, end) = (self.kinds.middle_len(), self.kinds.seam_at());
+        if self.kinds.position == Position::First {
+            return header.get(at..end) == Some(aeth);
+        }
+        self.header.set(at, aeth);
         true
     }
 
-    /// Whether another packet may follow: the last one does not ask for an acknowledgement, and
-    /// does not end the message.
-    #[inline]
-    pub fn is_open(&self) -> bool {
-        !self.last.ack_req && !self.has_ended
+    /// A First packet follows, which has the headers `more` behind those that all packets have.
+    fn put_seam(&mut self, more: &[u8]) {
+        let at = self.kinds.seam_at();
+        let ack_req = if self.last.ack_req { SEAM_ACK_REQ } else { 0 };
+        let solicited = if self.last.solicited {
+            SEAM_SOLICITED
+        } else {
+            0
+        };
+        self.header.set(at, &[self.count, ack_req | solicited]);
+        self.header.set(at.wrapping_add(SEAM), more);
+        // What these bits say of the last packet.
+        self.header.clear_bits(ACK, ACK_REQ | ENDS);
+        self.header.clear_bits(FLAGS, SOLICITED);
+        self.has_seam = true;
     }
 
-    /// Adds `count` packets that follow, if any may; the last of them asks for an acknowledgement
-    /// if `ack_req`. With a `count` of 0, the last packet that is there asks.
+    /// Whether another packet may follow: the last one does not ask for an acknowledgement, or ends
+    /// the first message.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        match self.position {
+            Position::Last => !self.has_seam,
+            _ => !self.last.ack_req,
+        }
+    }
+
+    /// Adds `count` Middle packets that follow, if any may; the last of them asks for an
+    /// acknowledgement if `ack_req`. With a `count` of 0, the last packet that is there asks.
     #[inline]
     pub fn extend(&mut self, count: u32, ack_req: bool) {
-        if !self.is_open() {
+        if !self.is_open() || self.position == Position::Last {
             return;
         }
         if ack_req {
@@ -217,6 +359,15 @@ impl TrainHeader {
         }
         self.last.psn = self.last.psn.add(count);
         self.last.ack_req = ack_req;
+        if count != 0 {
+            self.last.opcode = self.kinds.middle.to_byte();
+            self.position = Position::Middle;
+        }
+        // At most 255.
+        let count = u32::from(self.count)
+            .saturating_add(count)
+            .min(u8::MAX.into());
+        self.count = count as u8;
     }
 
     /// The headers of the train.
@@ -229,10 +380,7 @@ impl TrainHeader {
     #[inline]
     pub fn of_first(&self) -> &[u8] {
         let header = self.header.as_slice();
-        match header.first() == Some(&self.middle) {
-            true => header.get(..self.middle_len).unwrap_or(header),
-            false => header,
-        }
+        header.get(..self.first_len).unwrap_or(header)
     }
 
     /// Bytes of headers of the train.
@@ -245,7 +393,13 @@ impl TrainHeader {
     /// ones.
     #[inline]
     pub fn middle_len(&self) -> usize {
-        self.middle_len
+        self.kinds.middle_len()
+    }
+
+    /// Bytes of the longest headers that a packet of the train can have.
+    #[inline]
+    pub fn longest_len(&self) -> usize {
+        self.kinds.first.header_len()
     }
 }
 
@@ -261,10 +415,13 @@ impl Checked {
     pub fn check_train(header: &[u8], pkey: u16) -> Result<Self, Refused> {
         let bth = Bth::parse(header.first_chunk().ok_or(Refused::Malformed)?);
         let opcode = Opcode::from_byte(bth.opcode).ok_or(Refused::Malformed)?;
+        let kinds = Kinds::of(opcode).ok_or(Refused::Malformed)?;
+        // Another message follows the Last packet, and no other one at once.
+        let begins_with_last = Seam::of(header, &kinds).is_some_and(|seam| seam.index == 1);
         if bth.version != 0
             || bth.pad != 0
-            || behind(opcode).is_none()
-            || header.len() != header_len(opcode)
+            || header.len() != kinds.len()
+            || begins_with_last != (kinds.position == Position::Last)
         {
             return Err(Refused::Malformed);
         }
@@ -274,32 +431,59 @@ impl Checked {
         Ok(Self::new(Kind::Message(opcode), bth.dest_qpn))
     }
 
+    /// The operation codes of a train with these headers, and its seam.
+    #[inline]
+    fn train(&self, header: &[u8]) -> Option<(Kinds, Option<Seam>)> {
+        let Kind::Message(opcode) = self.kind() else {
+            return None;
+        };
+        let kinds = Kinds::of(opcode)?;
+        Some((kinds, Seam::of(header, &kinds)))
+    }
+
     /// Whether the last packet of a train with these headers is the Last packet of its message.
     #[inline]
-    pub fn train_ends(header: &[u8]) -> bool {
+    fn train_ends(header: &[u8]) -> bool {
         header.get(ACK).is_some_and(|byte| byte & ENDS != 0)
+    }
+
+    /// How many packets of a train of `count` are Middle packets of one message, from the one with
+    /// this index on; the one with index 0 counts as one. `header` are the headers that were
+    /// checked.
+    #[inline]
+    pub fn train_middles(&self, header: &[u8], index: u32, count: u32) -> u32 {
+        let end = match self.train(header) {
+            Some((_, Some(seam))) if index < seam.index => seam.index.saturating_sub(1),
+            Some((_, Some(seam))) if index == seam.index => index,
+            _ => count.saturating_sub(u32::from(Self::train_ends(header))),
+        };
+        end.min(count).saturating_sub(index)
     }
 
     /// Bytes of UDP payload that `count` packets of a train would have, with `mtu` bytes of payload
     /// each, but for the last, which has `last`. `header`: as below.
     #[inline]
     pub fn train_bytes(&self, header: &[u8], count: usize, mtu: usize, last: usize) -> usize {
-        let Kind::Message(opcode) = self.kind() else {
+        let Some((kinds, seam)) = self.train(header) else {
             return 0;
         };
-        let Some((middle, end)) = behind(opcode) else {
-            return 0;
+        let middle_len = kinds.middle_len();
+        let more = |opcode: Opcode| opcode.header_len().saturating_sub(middle_len);
+        let of_last = match Self::train_ends(header) {
+            true => more(kinds.last),
+            false => 0,
         };
-        let (first_len, middle_len) = (opcode.header_len(), middle.header_len());
-        let last_len = match Self::train_ends(header) {
-            true => end.header_len(),
-            false => middle_len,
+        let of_seam = match seam {
+            // The Last packet of the first message may be the first one.
+            Some(seam) if seam.index > 1 => more(kinds.last).wrapping_add(more(kinds.first)),
+            Some(_) => more(kinds.first),
+            None => 0,
         };
-        let more = |len: usize| len.saturating_sub(middle_len);
         count
             .saturating_mul(middle_len.wrapping_add(mtu).wrapping_add(ICRC_LEN))
-            .saturating_add(more(first_len))
-            .saturating_add(more(last_len))
+            .saturating_add(more(kinds.at(kinds.position)))
+            .saturating_add(of_seam)
+            .saturating_add(of_last)
             .saturating_sub(mtu.saturating_sub(last))
     }
 
@@ -307,8 +491,8 @@ impl Checked {
     /// `header` are the headers that were checked. (From others this makes a packet that may lack
     /// headers; requester and responder refuse it.)
     ///
-    /// Several packets but the Last of a message can be read as one, with the payload of all one
-    /// behind the other: then `last` is the index of the last of them, which says whether an
+    /// Several Middle packets ([`Self::train_middles`]) can be read as one, with the payload of all
+    /// one behind the other: then `last` is the index of the last of them, which says whether an
     /// acknowledgement is asked for; else it is `index`, too.
     #[inline]
     pub fn train_content<'a>(
@@ -318,25 +502,50 @@ impl Checked {
         count: u32,
         payload: &'a [u8],
     ) -> Content<'a> {
-        let Kind::Message(opcode) = self.kind() else {
+        let Some((kinds, seam)) = self.train(header) else {
             return Content::Cnp;
         };
-        let mut packet = Packet::read(opcode, header);
-        let (is_last, behind) = (last.wrapping_add(1) == count, behind(opcode));
+        let is_last = last.wrapping_add(1) == count;
         let ends = is_last && Self::train_ends(header);
-        if let (Some((middle, end)), true) = (behind, index != 0) {
-            let is_end = ends && index == last;
-            packet.opcode = if is_end { end } else { middle };
-            packet.bth.opcode = packet.opcode.to_byte();
+        let before_seam = seam.filter(|seam| last.wrapping_add(1) == seam.index);
+        let behind_seam = seam.is_some_and(|seam| index == seam.index);
+        let position = if index == 0 {
+            kinds.position
+        } else if behind_seam {
+            Position::First
+        } else if before_seam.is_some() || (ends && index == last) {
+            Position::Last
+        } else {
+            Position::Middle
+        };
+        let opcode = kinds.at(position);
+        let mut packet = Packet::read(kinds.at(kinds.position), header);
+        if index != 0 {
+            packet.opcode = opcode;
+            packet.bth.opcode = opcode.to_byte();
             packet.bth.psn = packet.bth.psn.add(index);
-            (packet.reth, packet.aeth) = (None, None);
-            if packet.opcode.headers().has(Headers::AETH) {
-                let aeth = header.get(middle.header_len()..);
-                packet.aeth = aeth.and_then(|b| b.first_chunk()).map(Aeth::parse);
-            }
+            // Those of the message that it is of.
+            let of_second = seam.is_some_and(|seam| index >= seam.index);
+            let more = match of_second {
+                true => kinds.behind_seam(header),
+                false => header.get(kinds.middle_len()..).unwrap_or(&[]),
+            };
+            let has = opcode.headers();
+            packet.reth = match has.has(Headers::RETH) {
+                true => more.first_chunk::<{ reth::LEN }>().map(Reth::parse),
+                false => None,
+            };
+            packet.aeth = match has.has(Headers::AETH) {
+                true => more.first_chunk::<{ aeth::LEN }>().map(Aeth::parse),
+                false => None,
+            };
         }
-        packet.bth.ack_req &= is_last;
-        packet.bth.solicited &= ends;
+        if let Some(seam) = before_seam {
+            (packet.bth.ack_req, packet.bth.solicited) = (seam.ack_req, seam.solicited);
+        } else {
+            packet.bth.ack_req &= is_last;
+            packet.bth.solicited &= ends;
+        }
         packet.payload = payload;
         Content::Message(packet)
     }
@@ -366,7 +575,8 @@ mod tests {
 
     const FIRST: [u8; 3] = [0x00, 0x06, 0x0d];
 
-    fn header(opcode: u8, psn: u32, change: impl FnOnce(&mut Bth)) -> HeaderBuf {
+    /// A packet of one of two messages.
+    fn header_of(second: bool, opcode: u8, psn: u32, change: impl FnOnce(&mut Bth)) -> HeaderBuf {
         let mut bth = Bth {
             opcode,
             mig_req: true,
@@ -388,17 +598,24 @@ mod tests {
         }
         if has.has(Headers::RETH) {
             Reth {
-                va: 0x1234_5678,
+                va: 0x1234_5678 + u64::from(second),
                 rkey: crate::key::Key::new(9),
-                len: 99_999,
+                len: 99_999 + u32::from(second),
             }
             .emit(&mut out);
         }
         if has.has(Headers::AETH) {
-            let syndrome = Syndrome::Ack(3);
-            Aeth { syndrome, msn: 7 }.emit(&mut out);
+            Aeth {
+                syndrome: Syndrome::Ack(3),
+                msn: 7 + u32::from(second),
+            }
+            .emit(&mut out);
         }
         out
+    }
+
+    fn header(opcode: u8, psn: u32, change: impl FnOnce(&mut Bth)) -> HeaderBuf {
+        header_of(false, opcode, psn, change)
     }
 
     fn plain(opcode: u8, psn: u32) -> HeaderBuf {
@@ -408,18 +625,20 @@ mod tests {
     #[test]
     fn what_begins_one() {
         for byte in 0..=255u8 {
-            let begins = [0, 1, 6, 7, 0xd, 0xe].contains(&(byte & 0x1f))
+            let begins = [0, 1, 2, 6, 7, 8, 0xd, 0xe, 0xf].contains(&(byte & 0x1f))
                 && Opcode::from_byte(byte).is_some();
             assert_eq!(TrainHeader::begin(&plain(byte, 1)).is_some(), begins);
         }
-        // What asks is the last of one, and so is what is padded or asks for an event.
-        let last: [fn(&mut Bth); 3] = [
-            |bth| bth.ack_req = true,
-            |bth| bth.pad = 1,
-            |bth| bth.solicited = true,
-        ];
-        for change in last {
+        // What asks, or asks for an event, is the last of one, or the Last of its message. What is
+        // padded is in none.
+        let asks: [fn(&mut Bth); 2] = [|bth| bth.ack_req = true, |bth| bth.solicited = true];
+        for change in asks {
             assert!(TrainHeader::begin(&header(0, 1, change)).is_none());
+            assert!(TrainHeader::begin(&header(1, 1, change)).is_none());
+            assert!(TrainHeader::begin(&header(2, 1, change)).is_some());
+        }
+        for opcode in 0..3 {
+            assert!(TrainHeader::begin(&header(opcode, 1, |bth| bth.pad = 1)).is_none());
         }
         assert!(TrainHeader::begin(&HeaderBuf::new()).is_none());
     }
@@ -427,15 +646,19 @@ mod tests {
     #[test]
     fn what_follows() {
         for opcode in FIRST.into_iter().flat_map(|op| [op, op + 0xa0]) {
-            for (first, next) in [(0, 1), (1, 1), (0, 2), (1, 2)] {
+            for (first, next) in [(0, 1), (1, 1), (0, 2), (1, 2), (2, 0)] {
+                let may_follow = match first {
+                    2 => [opcode; 2],
+                    _ => [opcode + 1, opcode + 2],
+                };
                 let (first, next) = (opcode + first, opcode + next);
                 let begin = || TrainHeader::begin(&plain(first, 0xff_ffff)).unwrap();
                 let mut train = begin();
                 assert_eq!(train.is_end(&plain(next, 0)), next == opcode + 2);
                 assert!(train.push(&plain(next, 0)));
-                assert_eq!(train.is_open(), next == opcode + 1);
+                assert!(train.is_open());
                 // Other packets, and other numbers.
-                for byte in (0..=255).filter(|&byte| byte != opcode + 1 && byte != opcode + 2) {
+                for byte in (0..=255).filter(|byte| !may_follow.contains(byte)) {
                     assert!(!begin().push(&plain(byte, 0)), "{byte:#x} after {first:#x}");
                 }
                 for psn in [0xff_fffe, 0xff_ffff, 1] {
@@ -462,38 +685,53 @@ mod tests {
             }
         }
         // Another queue of XRC.
-        let mut other = HeaderBuf::new();
-        let bth = Bth::parse(plain(0xa7, 2).as_slice().first_chunk().unwrap());
-        bth.emit(&mut other);
-        let srqn = Srqn::new(6);
-        XrcEth { srqn }.emit(&mut other);
-        let mut train = TrainHeader::begin(&plain(0xa6, 1)).unwrap();
-        assert!(!train.push(&other));
-        assert!(train.push(&plain(0xa7, 2)));
+        for (first, next) in [(0xa6, 0xa7), (0xa2, 0xa0)] {
+            let mut other = HeaderBuf::new();
+            let bth = Bth::parse(plain(next, 2).as_slice().first_chunk().unwrap());
+            bth.emit(&mut other);
+            let srqn = Srqn::new(6);
+            XrcEth { srqn }.emit(&mut other);
+            let mut train = TrainHeader::begin(&plain(first, 1)).unwrap();
+            assert!(!train.push(&other));
+            assert!(train.push(&plain(next, 2)));
+        }
         // Another ACK header than that of the First packet.
-        let mut other = HeaderBuf::new();
-        Bth::parse(plain(0x0f, 2).as_slice().first_chunk().unwrap()).emit(&mut other);
-        let syndrome = Syndrome::Ack(3);
-        Aeth { syndrome, msn: 8 }.emit(&mut other);
+        let other = header_of(true, 0x0f, 2, |_| ());
         assert!(!TrainHeader::begin(&plain(0x0d, 1)).unwrap().push(&other));
         assert!(TrainHeader::begin(&plain(0x0e, 1)).unwrap().push(&other));
+        let mut train = TrainHeader::begin(&plain(0x0f, 1)).unwrap();
+        assert!(train.push(&header_of(true, 0x0d, 2, |_| ())));
+        assert!(!train.push(&plain(0x0f, 3)));
+        assert!(train.push(&header_of(true, 0x0f, 3, |_| ())));
     }
 
     #[test]
-    fn what_asks_or_ends_is_the_last() {
+    fn what_asks_is_the_last() {
         let mut train = TrainHeader::begin(&plain(0x06, 1)).unwrap();
         assert!(train.push(&header(0x07, 2, |bth| bth.ack_req = true)));
+        assert!(!train.is_open());
+        for (opcode, psn) in [(0x07, 3), (0x08, 3), (0x06, 3)] {
+            assert!(!train.push(&plain(opcode, psn)));
+        }
+        let first = header(0x06, 1, |bth| bth.ack_req = true);
+        assert!(train.as_slice().starts_with(first.as_slice()));
+        // A First packet, too.
+        let mut train = TrainHeader::begin(&plain(0x08, 1)).unwrap();
+        assert!(train.push(&header(0x06, 2, |bth| bth.ack_req = true)));
         assert!(!train.push(&plain(0x07, 3)));
-        assert!(!train.push(&plain(0x08, 3)));
-        assert_eq!(
-            train.as_slice(),
-            header(0x06, 1, |bth| bth.ack_req = true).as_slice()
-        );
+    }
+
+    #[test]
+    fn there_are_two_messages_at_most() {
         let mut train = TrainHeader::begin(&plain(0x06, 1)).unwrap();
-        assert!(train.push(&plain(0x08, 2)));
-        assert!(!train.push(&plain(0x07, 3)));
-        assert!(!train.push(&plain(0x08, 3)));
-        assert!(Checked::train_ends(train.as_slice()));
+        for (opcode, psn) in [(0x08, 2), (0x06, 3), (0x08, 4)] {
+            assert!(train.is_open());
+            assert!(train.push(&plain(opcode, psn)));
+        }
+        assert!(!train.is_open());
+        for (opcode, psn) in [(0x06, 5), (0x07, 5), (0x08, 5)] {
+            assert!(!train.push(&plain(opcode, psn)));
+        }
     }
 
     #[test]
@@ -508,57 +746,97 @@ mod tests {
             all.extend(2, ack_req);
             assert_eq!(one.as_slice(), all.as_slice());
             assert_eq!(all.is_open(), !ack_req);
-            assert_eq!(all.push(&plain(0x08, 1)), !ack_req);
+            if ack_req {
+                assert!(!all.push(&plain(0x08, 1)));
+                continue;
+            }
+            // They are counted: the seam says where the next message begins.
+            for train in [&mut one, &mut all] {
+                assert!(train.push(&plain(0x08, 1)));
+                train.extend(3, false);
+                assert!(train.push(&plain(0x06, 2)));
+            }
+            assert_eq!(one.as_slice(), all.as_slice());
         }
     }
 
-    /// The packets of a train, as bytes, with `len` bytes of payload.
-    fn packets(opcode: u8, first: u8, ends: bool, asks: bool) -> Vec<HeaderBuf> {
-        (0..5)
+    /// The packets of a train of a First packet with `opcode` and those behind it, by their
+    /// distance from that one. `asks`: the last one, and the Last one of the first message.
+    fn packets(opcode: u8, kinds: &[u8], asks: (bool, bool)) -> Vec<HeaderBuf> {
+        let seam = kinds.iter().skip(1).position(|kind| *kind == 0);
+        let seam = seam.map_or(usize::MAX, |at| at + 1);
+        (0..kinds.len())
             .map(|i| {
-                let byte = match i {
-                    0 => first,
-                    4 if ends => opcode + 2,
-                    _ => opcode + 1,
-                };
-                header(byte, (0xff_fffe + i) & 0xff_ffff, |bth| {
-                    bth.ack_req = asks && i == 4;
-                    bth.solicited = asks && ends && i == 4;
+                let psn = (0xff_fffe + i as u32) & 0xff_ffff;
+                header_of(i >= seam, opcode + kinds[i], psn, |bth| {
+                    let is_last = asks.0 && i + 1 == kinds.len();
+                    bth.ack_req = is_last || (asks.1 && i + 1 == seam);
+                    bth.solicited = bth.ack_req && kinds[i] == 2;
                 })
             })
             .collect()
     }
 
+    /// First, Middle and Last packets of a train.
+    const TRAINS: [&[u8]; 14] = [
+        &[0, 1, 1, 1, 1],
+        &[0, 1, 1, 1, 2],
+        &[1, 1, 1],
+        &[1, 1, 2],
+        &[0, 2],
+        &[2, 0],
+        &[2, 0, 1, 1],
+        &[2, 0, 2],
+        &[2, 0, 1, 2],
+        &[0, 2, 0],
+        &[0, 1, 2, 0, 1],
+        &[1, 2, 0, 2],
+        &[1, 1, 2, 0, 1, 2],
+        &[0, 2, 0, 1, 1, 2],
+    ];
+
     /// What comes out are the packets that were put in.
     #[test]
     fn there_and_back() {
         for opcode in FIRST.into_iter().flat_map(|op| [op, op + 0xa0]) {
-            for case in 0..8 {
-                let (first, ends) = (opcode + (case & 1), case & 2 != 0);
-                let all = packets(opcode, first, ends, case & 4 != 0);
+            for (kinds, case) in TRAINS
+                .iter()
+                .flat_map(|kinds| (0..4).map(move |n| (kinds, n)))
+            {
+                let all = packets(opcode, kinds, (case & 1 != 0, case & 2 != 0));
+                let what = || format!("{opcode:#x}, {kinds:?}, {case}");
                 let mut train = TrainHeader::begin(&all[0]).unwrap();
                 assert_eq!(train.of_first(), all[0].as_slice());
-                assert!(all[1..].iter().all(|one| train.push(one)));
+                assert!(all[1..].iter().all(|one| train.push(one)), "{}", what());
                 assert_eq!(train.first_len(), train.as_slice().len());
-                assert_eq!(train.middle_len(), all[1].len());
+                let lens = || all.iter().map(HeaderBuf::len);
+                assert!(train.middle_len() <= lens().min().unwrap());
+                assert!(train.longest_len() >= lens().max().unwrap());
                 let header = train.as_slice();
                 let checked = Checked::check_train(header, 0xffff).unwrap();
                 assert_eq!(checked.dest_qpn(), Qpn::new(17));
-                let last = if ends { 4 } else { 8 };
-                let len = |i: usize| if i == 4 { last } else { 8 };
-                let bytes: usize = (0..5).map(|i| all[i].len() + len(i) + ICRC_LEN).sum();
-                assert_eq!(checked.train_bytes(header, 5, 8, last), bytes);
-                for i in 0..5 {
+                let count = kinds.len();
+                let last = if kinds[count - 1] == 2 { 4 } else { 8 };
+                let len = |i: usize| if i + 1 == count { last } else { 8 };
+                let bytes: usize = (0..count).map(|i| all[i].len() + len(i) + ICRC_LEN).sum();
+                let got = checked.train_bytes(header, count, 8, last);
+                assert_eq!(got, bytes, "{}", what());
+                for i in 0..count {
                     let payload = &[i as u8; 8][..len(i)];
                     let mut bytes = all[i].as_slice().to_vec();
                     bytes.extend(payload);
                     let expected = Packet::parse(&bytes).unwrap();
-                    let i = i as u32;
-                    let Content::Message(got) = checked.train_content(header, (i, i), 5, payload)
-                    else {
+                    let (index, count) = (i as u32, count as u32);
+                    let content = checked.train_content(header, (index, index), count, payload);
+                    let Content::Message(got) = content else {
                         panic!("a message became a CNP");
                     };
-                    assert_eq!(format!("{got:?}"), format!("{expected:?}"));
+                    assert_eq!(format!("{got:?}"), format!("{expected:?}"), "{}", what());
+                    let middles = kinds[i..].iter().take_while(|kind| **kind == 1).count();
+                    if i != 0 {
+                        let got = checked.train_middles(header, index, count);
+                        assert_eq!(got as usize, middles, "{}, {i}", what());
+                    }
                 }
             }
         }
@@ -566,32 +844,38 @@ mod tests {
 
     #[test]
     fn several_are_read_as_one() {
-        for ends in [false, true] {
-            let all = packets(0x06, 0x06, ends, true);
+        for (kinds, from, to, asks) in [
+            (&[0, 1, 1, 1, 1][..], 1, 3, false),
+            (&[0, 1, 1, 1, 1], 1, 4, true),
+            (&[0, 1, 1, 1, 2], 1, 3, false),
+            (&[0, 1, 1, 2, 0, 1, 1], 1, 2, false),
+            (&[0, 1, 1, 2, 0, 1, 1], 5, 6, true),
+            (&[2, 0, 1, 1], 2, 3, true),
+        ] {
+            let all = packets(0x06, kinds, (true, true));
             let mut train = TrainHeader::begin(&all[0]).unwrap();
             assert!(all[1..].iter().all(|one| train.push(one)));
             let checked = Checked::check_train(train.as_slice(), 0xffff).unwrap();
-            for (last, asks) in [(3, false), (4, !ends)]
-                .into_iter()
-                .take(2 - usize::from(ends))
-            {
-                let payload = [0; 32];
-                let content = checked.train_content(train.as_slice(), (1, last), 5, &payload);
-                let Content::Message(got) = content else {
-                    panic!("a message became a CNP");
-                };
-                assert_eq!(got.bth.opcode, 0x07);
-                assert_eq!(got.bth.psn, Psn::new(0xff_ffff));
-                assert_eq!(got.bth.ack_req, asks);
-                assert!(got.reth.is_none());
-                assert_eq!(got.payload.len(), 32);
-            }
+            let (payload, count) = ([0; 32], kinds.len() as u32);
+            let content = checked.train_content(train.as_slice(), (from, to), count, &payload);
+            let Content::Message(got) = content else {
+                panic!("a message became a CNP");
+            };
+            assert_eq!(got.bth.opcode, 0x07);
+            assert_eq!(got.bth.psn, Psn::new(0xff_fffe).add(from));
+            assert_eq!(got.bth.ack_req, asks, "{kinds:?}");
+            assert!(got.reth.is_none());
+            assert_eq!(got.payload.len(), 32);
         }
     }
 
     #[test]
     fn what_is_refused() {
-        let good = plain(0x06, 1);
+        let train = |opcode, change: fn(&mut Bth)| {
+            let train = TrainHeader::begin(&header(opcode, 1, change));
+            train.map(|train| train.header).unwrap()
+        };
+        let good = train(0x06, |_| ());
         assert!(Checked::check_train(good.as_slice(), 0xffff).is_ok());
         for len in 0..good.len() {
             let refused = Checked::check_train(&good.as_slice()[..len], 0xffff);
@@ -599,14 +883,22 @@ mod tests {
         }
         let mut longer = good;
         longer.put(&[0; 4]);
+        // Others follow the First packet, and another message follows the Last one.
+        let mut seam = good;
+        seam.set(28, &[1]);
+        let mut padded = good;
+        padded.set_bits(FLAGS, 1 << 4);
+        let mut version = good;
+        version.set_bits(FLAGS, 1);
         let malformed = [
             longer,
-            plain(0x08, 1),
+            seam,
+            padded,
+            version,
+            train(0x08, |_| ()),
             plain(0x0a, 1),
             plain(0x11, 1),
             plain(0x15, 1),
-            header(0x06, 1, |bth| bth.pad = 1),
-            header(0x06, 1, |bth| bth.version = 1),
         ];
         for header in malformed {
             let refused = Checked::check_train(header.as_slice(), 0xffff);
@@ -616,5 +908,26 @@ mod tests {
             Checked::check_train(good.as_slice(), 0xfffe),
             Err(Refused::Pkey)
         );
+    }
+
+    /// Any seam, anywhere: nothing is read that is not there.
+    #[test]
+    fn any_seam() {
+        for opcode in FIRST.into_iter().flat_map(|op| [op, op + 1, op + 2]) {
+            for index in 0..=255 {
+                let mut header = TrainHeader::begin(&plain(opcode, 1)).unwrap().header;
+                let at = header.len() - SEAM - if opcode > 2 { 16 } else { 0 };
+                header.set(at.max(bth::LEN), &[index, 0xff, 0xff, 0xff]);
+                let header = header.as_slice();
+                let Ok(checked) = Checked::check_train(header, 0xffff) else {
+                    continue;
+                };
+                for (i, count) in [(0, 2), (1, 2), (63, 64), (u32::MAX, 0), (0, u32::MAX)] {
+                    let _ = checked.train_content(header, (i, i), count, &[]);
+                    assert!(checked.train_middles(header, i, count) <= count);
+                    checked.train_bytes(header, count as usize, 4096, 4096);
+                }
+            }
+        }
     }
 }

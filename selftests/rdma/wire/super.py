@@ -173,20 +173,30 @@ def is_long(frame):
     return len(frame) > 14 + 20 + 8 + 1024 + 100
 
 
-# Trains that begin with First and Middle packets of SENDs, WRITEs and READ responses: opcode, and
-# bytes of headers. Those of READ responses have room for the ACK header of the Last packet.
-HEADERS = {(0x00, 12), (0x01, 12), (0x06, 28), (0x07, 12), (0x0D, 16), (0x0E, 16)}
-XRC_HEADERS = {(0xA0, 16), (0xA1, 16), (0xA6, 32), (0xA7, 16), (0xAD, 16), (0xAE, 16)}
+# Trains that begin with First, Middle and Last packets of SENDs, WRITEs and READ responses: opcode,
+# and bytes of headers. Those of READ responses have room for the ACK header of the Last packet. All
+# have room for a seam of four bytes, and for what the First packet behind that has.
+HEADERS = {0x00: 16, 0x01: 16, 0x02: 16, 0x06: 48, 0x07: 32, 0x08: 32, 0x0D: 24, 0x0E: 24, 0x0F: 24}
+# Requests of XRC name a queue.
+HEADERS |= {0xA0 | opcode: n + 4 * (opcode < 0x0D) for opcode, n in HEADERS.items()}
 FIRST = (0x00, 0x06, 0x0D)
+# What is behind the seam.
+BEHIND_SEAM = {0x00: 0, 0x06: 16, 0x0D: 4}
 # The bit beside AckReq, in the headers of a train: its last packet is the Last of the message.
 ENDS_BIT = 0x40
 
 
 def train(body):
-    """Opcode and bytes of headers of a train, how long its last packet is, and whether that is the
-    Last of the message. The last packets of work() that are in trains have 1024 or 8 bytes."""
-    last = 8 if len(body) % 1024 in {n + 8 for _, n in HEADERS | XRC_HEADERS} else 1024
-    return (body[0], (len(body) - last) % 1024), last, bool(body[8] & ENDS_BIT)
+    """Opcode of a train, how long its last packet is, and whether that is the Last of the message.
+    The last packets of work() that are in trains have 1024 or 8 bytes."""
+    more = (len(body) - HEADERS[body[0]]) % 1024
+    return body[0], more or 1024, bool(body[8] & ENDS_BIT)
+
+
+def bodies_of(taps):
+    """What is behind the UDP header of super-packets that taps have seen."""
+    big = [f for t in taps for f, _ in t.frames() if roce.is_roce(f) and is_long(f)]
+    return [f[14 + (28 if f[12:14] == b'\x08\x00' else 48) :] for f in big]
 
 
 def captured():
@@ -199,19 +209,16 @@ def captured():
     cut(version=6)
     cut('xrc')
     small()
-    big = [f for t in taps for f, _ in t.frames() if roce.is_roce(f) and is_long(f)]
-    # What is behind the UDP header.
-    bodies = [f[14 + (28 if f[12:14] == b'\x08\x00' else 48) :] for f in big]
+    bodies = bodies_of(taps)
     # The first packet has 8 bytes of payload: here is its ICRC, which was put off.
     icrcs = {b[12 + 16 + 8 :][:4] for b in bodies if b[0] == wire.WRITE_ONLY}
     expect_eq(icrcs, {bytes(4)}, 'ICRCs in super-packets of short messages')
     # Those of long messages are trains: they have the headers of the first packet and the payload
     # of all.
     trains = [train(b) for b in bodies if b[0] != wire.WRITE_ONLY]
-    lengths = {header for header, _, _ in trains}
-    expect(lengths <= HEADERS | XRC_HEADERS, f'bytes of headers of trains: {lengths}')
-    begun = {h for h in HEADERS | XRC_HEADERS if h[0] & 0x1F in FIRST}
-    expect(lengths >= begun, f'bytes of headers of trains: {lengths}')
+    opcodes = {opcode for opcode, _, _ in trains}
+    begun = {opcode for opcode in HEADERS if opcode & 0x1F in FIRST}
+    expect(opcodes >= begun, f'trains that begin with {opcodes}')
     # Only the Last packet of a message may be short.
     ends = {(last, ends) for _, last, ends in trains}
     expect_eq(ends, {(1024, False), (1024, True), (8, True)}, 'bytes of last packets, and ends')
@@ -222,6 +229,82 @@ def captured():
         expect(not any(is_long(f) for f in frames), 'a capture has a super-packet')
     for t in taps:
         t.close()
+
+
+# Bytes of messages that are posted together. Trains of the long ones end in front of the Last
+# packet, so others begin with that; the last ones are too short for a train, or have pad bytes.
+TOGETHER = (65536, 65536, 65536, 20480, 20480, 65533, 65536, 8192, 2048, 1024, 3077)
+
+
+def together(conn, *ops):
+    """WRITEs, SENDs and READs of these lengths, each kind posted together."""
+    total = sum(TOGETHER)
+    offsets = [sum(TOGETHER[:i]) for i in range(len(TOGETHER))]
+    near, far = conn.a.mr(total), conn.b.mr(total)
+    for seed, op in enumerate(ops or (WR.IBV_WR_RDMA_WRITE, WR.IBV_WR_SEND, WR.IBV_WR_RDMA_READ)):
+        data = pattern(20 + seed, total)
+        src, dst = (far, near) if op == WR.IBV_WR_RDMA_READ else (near, far)
+        put(src, data)
+        put(dst, bytes(total))
+        wrs = []
+        for at, length in zip(offsets, TOGETHER):
+            remote = {} if op == WR.IBV_WR_SEND else {'rkey': far.rkey, 'raddr': far.buf + at}
+            wrs.append(conn.send_wr(op, [sge(near, length, at)], **remote))
+            if op == WR.IBV_WR_SEND:
+                conn.post_recv(verbs.recv_wr([sge(far, length, at)]))
+        for a, b in zip(wrs, wrs[1:]):
+            a.next_wr = b
+        conn.post(wrs[0])
+        if op == WR.IBV_WR_SEND:
+            got = verbs.ok(verbs.poll(conn.recv_cq, len(wrs)))
+            expect_eq([wc.byte_len for wc in got], list(TOGETHER), 'lengths')
+        verbs.ok(verbs.poll(conn.send_cq, len(wrs)))
+        expect(get(dst, total) == data, f'payload of {op}')
+
+
+def joined_in(bodies):
+    """What those of these super-packets begin with that go on with the next message."""
+    found = set()
+    for body in bodies:
+        first = max(opcode for opcode in FIRST if opcode <= body[0] & 0x1F)
+        if body[0] in HEADERS and body[HEADERS[body[0]] - BEHIND_SEAM[first] - 4]:
+            found.add(body[0])
+    return found
+
+
+# Trains that go on with the next message, by what they begin with, and what makes them. Those that
+# begin with a Last packet always do.
+SEAMS = {
+    (WR.IBV_WR_RDMA_WRITE, 'any'): {0x06, 0x07, 0x08},
+    (WR.IBV_WR_SEND, 'any'): {0x00, 0x01, 0x02},
+    (WR.IBV_WR_RDMA_READ, 'any'): {0x0D, 0x0E, 0x0F},
+    (WR.IBV_WR_RDMA_WRITE, 'last'): {0x02, 0x08},
+}
+
+
+def joined():
+    """A train goes on with the next message: it arrives whole, or cut for a capture."""
+    for kind, version in (('rc', 4), ('xrc', 6)):
+        conn, rise = connect(kind, version), Rise()
+        together(conn)
+        expect(rise('x1', RECEIVED) and rise('x2', RECEIVED), 'super-packets that came whole')
+        before = rise('x1', RECEIVED), rise('x2', RECEIVED)
+        taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
+        # The window ends trains, and READ data go on if the next request has come by then.
+        wanted, seams, times = dict(SEAMS), set(), 0
+        while wanted and times < 100:
+            together(conn, *{op for op, _ in wanted})
+            times += 1
+            seams |= {opcode & 0x1F for opcode in joined_in(bodies_of(taps))}
+            wanted = {what: any_of for what, any_of in wanted.items() if not any_of & seams}
+        ktap.note(f'{kind}: {times} times')
+        for tap in taps:
+            tap.close()
+        after = rise('x1', RECEIVED), rise('x2', RECEIVED)
+        expect_eq(after, before, 'super-packets that came whole despite the captures')
+        rise.none_lost()
+        conn.close()
+        expect(not wanted, f'trains that go on with the next message: {seams}')
 
 
 def handed_over(tap):
@@ -878,6 +961,7 @@ FILTERED = (
 PLAIN = (
     turned_off,
     captured,
+    joined,
     simple_devices,
     merged,
     waiting,

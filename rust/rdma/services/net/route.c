@@ -447,9 +447,8 @@ __u8 *xrdma_tx_alloc_train(struct xrdma_tunnel *t, struct xrdma_route *r,
 	if (!dst)
 		goto out;
 	xrdma_route_note_room(r, dst, xrdma_icrc_may_wait(dst_dev_rcu(dst)));
-	/* No packet has more headers than the train. */
 	if (len > r->train_room * SZ_1K ||
-	    headers + train->first + train->mtu + XRDMA_ICRC_LEN > dst_mtu(dst))
+	    headers + train->longest + train->mtu + XRDMA_ICRC_LEN > dst_mtu(dst))
 		goto out;
 	headroom = xrdma_tx_headroom(dst) + headers;
 	skb = xrdma_train_alloc(headroom, train->first, len);

@@ -3,8 +3,8 @@
  * Trains: super-packets whose packets are not built. The packets of a long message have the
  * same headers, but for their numbers and for what the first or the last has in addition. So
  * a train has the headers of the first of them, once, and the payload of all in page
- * fragments, as a TCP packet has that is longer than a segment. If nobody cuts it, its
- * packets never exist.
+ * fragments, as a TCP packet has that is longer than a segment. It may go on with the next
+ * message. If nobody cuts it, its packets never exist.
  * Documentation/infiniband/xroce-design.rst describes it.
  *
  * From the UDP header on, a train has its transport headers and the payload. These headers
@@ -37,6 +37,13 @@
 #define XRDMA_XRCETH 4
 #define XRDMA_AETH 4
 #define XRDMA_RETH 16
+/*
+ * The seam, where the next message begins: the index of that packet, or 0; the bits of the packet
+ * before it; two bytes of zeroes. The extended headers of the next message are behind it.
+ */
+#define XRDMA_SEAM 4
+#define XRDMA_SEAM_ACK_REQ 0x80
+#define XRDMA_SEAM_SE 0x40
 
 #define XRDMA_MTU_MIN 256
 #define XRDMA_MTU_MAX 4096
@@ -74,21 +81,63 @@ void xrdma_train_end(struct sk_buff *skb, const struct xrdma_train *train)
 	xrdma_icrc_put_off(skb, XRDMA_ICRC_PROTO_TRAIN);
 }
 
+/* Where in its message a packet is. Operation codes have this order, too. */
+enum xrdma_position { XRDMA_FIRST, XRDMA_MIDDLE, XRDMA_LAST };
+
 /*
- * Bytes of extended headers in those of a train whose first packet has @opcode, beyond those that
- * all its packets have.
+ * The position of a packet with @opcode. False: it is in no train. The same as Kinds::of() in
+ * rust/roce/wire/train.rs.
  */
-static u32 xrdma_train_more(u8 opcode)
+static bool xrdma_train_position(u8 opcode, enum xrdma_position *position)
 {
 	switch (opcode & 0x1f) {
+	case 0x00: /* SEND First */
 	case 0x06: /* RDMA WRITE First */
-		return XRDMA_RETH;
 	case 0x0d: /* RDMA READ response First */
-	case 0x0e: /* RDMA READ response Middle: of the Last packet, or none */
-		return XRDMA_AETH;
+		*position = XRDMA_FIRST;
+		return true;
+	case 0x01:
+	case 0x07:
+	case 0x0e:
+		*position = XRDMA_MIDDLE;
+		return true;
+	case 0x02:
+	case 0x08:
+	case 0x0f:
+		*position = XRDMA_LAST;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Bytes of extended headers of a packet at @position, beyond those that all packets of its message
+ * have, whose @opcode is one that may be in a train.
+ */
+static u32 xrdma_train_more(u8 opcode, enum xrdma_position position)
+{
+	switch (opcode & 0x1f) {
+	case 0x06 ... 0x08: /* RDMA WRITE */
+		return position == XRDMA_FIRST ? XRDMA_RETH : 0;
+	case 0x0d ... 0x0f: /* RDMA READ response */
+		return position == XRDMA_MIDDLE ? 0 : XRDMA_AETH;
 	default:
 		return 0;
 	}
+}
+
+/* Reads the seam behind @before bytes of headers, which are @at bytes from the data. */
+static bool xrdma_train_read_seam(const struct sk_buff *skb, unsigned int at, u32 before,
+				  struct xrdma_train *train)
+{
+	u8 copy[XRDMA_SEAM];
+	const u8 *seam = skb_header_pointer(skb, at + before, sizeof(copy), copy);
+
+	if (!seam)
+		return false;
+	train->seam = seam[0];
+	return true;
 }
 
 /*
@@ -99,21 +148,30 @@ static bool xrdma_train_read(const struct sk_buff *skb, unsigned int at, unsigne
 			     struct xrdma_train *train)
 {
 	unsigned int size = skb_shinfo(skb)->gso_size;
+	enum xrdma_position position;
 	u8 copy[XRDMA_BTH];
 	const u8 *bth = skb_header_pointer(skb, at, sizeof(copy), copy);
 	u32 before;
 
-	if (!bth || size < XRDMA_MTU_MIN + XRDMA_BTH + XRDMA_ICRC_LEN)
+	if (!bth || size < XRDMA_MTU_MIN + XRDMA_BTH + XRDMA_ICRC_LEN ||
+	    !xrdma_train_position(bth[0], &position))
 		return false;
 	train->mtu = rounddown_pow_of_two(size);
 	train->middle = size - train->mtu - XRDMA_ICRC_LEN;
+	if (train->middle != XRDMA_BTH && train->middle != XRDMA_BTH + XRDMA_XRCETH)
+		return false;
 	train->count = skb_shinfo(skb)->gso_segs;
-	train->first = train->middle + xrdma_train_more(bth[0]);
+	/* If it begins with a Middle packet, there is room for what its Last packet has. */
+	before = train->middle +
+		 xrdma_train_more(bth[0], position == XRDMA_FIRST ? XRDMA_FIRST : XRDMA_LAST);
+	if (!xrdma_train_read_seam(skb, at, before, train))
+		return false;
+	train->first = before + XRDMA_SEAM + xrdma_train_more(bth[0], XRDMA_FIRST);
 	before = train->first + (train->count - 1) * train->mtu;
 	train->last = len - before;
-	return (train->middle == XRDMA_BTH || train->middle == XRDMA_BTH + XRDMA_XRCETH) &&
-	       train->mtu <= XRDMA_MTU_MAX && train->count > 1 &&
-	       train->count <= XRDMA_GSO_SEGS && len > before &&
+	return train->mtu <= XRDMA_MTU_MAX && train->count > 1 &&
+	       train->count <= XRDMA_GSO_SEGS && train->seam < train->count &&
+	       (position == XRDMA_LAST) == (train->seam == 1) && len > before &&
 	       (train->last == train->mtu ||
 		(train->last < train->mtu && !(train->last % 4) &&
 		 bth[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS));
@@ -191,54 +249,63 @@ __u8 *xrdma_train_payload(const struct sk_buff *skb, __u32 index, __u32 *len)
 	return NULL;
 }
 
-/*
- * The operation code of what follows a packet with @opcode: First and Middle are neighbours, and
- * so are Middle and Last. The same as behind() in rust/roce/wire/train.rs, which knows what may be
- * in a train.
- */
-static u8 xrdma_train_middle(u8 opcode)
+/* Where in its message packet @index of @train is, which begins at @first. */
+static enum xrdma_position xrdma_train_at(const struct xrdma_train *train, u32 index,
+					  enum xrdma_position first, bool ends)
 {
-	switch (opcode & 0x1f) {
-	case 0x00: /* SEND First */
-	case 0x06: /* RDMA WRITE First */
-	case 0x0d: /* RDMA READ response First */
-		return opcode + 1;
-	default:
-		return opcode;
-	}
+	if (!index)
+		return first;
+	if (index == train->seam)
+		return XRDMA_FIRST;
+	if (index + 1 == train->seam || (index + 1 == train->count && ends))
+		return XRDMA_LAST;
+	return XRDMA_MIDDLE;
 }
 
 /* Makes @seg, which has the headers of a train, packet @index of it. */
 static bool xrdma_train_seal(struct sk_buff *seg, const struct xrdma_train *train,
 			     unsigned int outer, u32 index)
 {
-	u32 more = train->first - train->middle;
+	u8 *bth = seg->data;
+	bool ends = bth[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS, asks, solicits;
 	bool last = index + 1 == train->count;
-	bool ends = last && seg->data[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS;
-	u8 middle = xrdma_train_middle(seg->data[0]);
-	bool has_more;
-	u8 *bth;
+	u32 next = xrdma_train_more(bth[0], XRDMA_FIRST);
+	u8 bits = bth[train->first - next - XRDMA_SEAM + 1];
+	enum xrdma_position first, position;
+	u32 more, gap;
 
-	if (index)
-		has_more = ends && more == XRDMA_AETH;
-	else
-		has_more = seg->data[0] != middle;
-	if (more && !has_more) {
-		memmove(seg->data - outer + more, seg->data - outer, outer + train->middle);
-		__skb_pull(seg, more);
+	/* xrdma_train_read() has found it to be in a train. */
+	if (!xrdma_train_position(bth[0], &first))
+		return false;
+	position = xrdma_train_at(train, index, first, ends);
+	if (train->seam && index + 1 == train->seam) {
+		asks = bits & XRDMA_SEAM_ACK_REQ;
+		solicits = bits & XRDMA_SEAM_SE;
+	} else {
+		asks = last && bth[XRDMA_BTH_ACK] & XRDMA_BTH_ACK_REQ;
+		solicits = last && ends && bth[XRDMA_BTH_FLAGS] & XRDMA_BTH_SE;
 	}
+	more = xrdma_train_more(bth[0], position);
+	/* Those of the second message come last. */
+	if (more && train->seam && index >= train->seam)
+		memmove(bth + train->middle, bth + train->first - next, more);
+	/* The other headers move up to the payload. */
+	gap = train->first - train->middle - more;
+	memmove(bth - outer + gap, bth - outer, outer + train->middle + more);
+	__skb_pull(seg, gap);
 	bth = seg->data;
 	if (index) {
 		u8 *psn = bth + XRDMA_BTH_PSN;
 
 		put_unaligned_be24((get_unaligned_be24(psn) + index) & 0xffffff, psn);
-		bth[0] = ends ? middle + 1 : middle;
+		bth[0] += position - first;
 	}
-	if (!last)
-		bth[XRDMA_BTH_ACK] &= ~XRDMA_BTH_ACK_REQ;
-	if (!ends)
-		bth[XRDMA_BTH_FLAGS] &= ~XRDMA_BTH_SE;
-	bth[XRDMA_BTH_ACK] &= ~XRDMA_BTH_ENDS;
+	bth[XRDMA_BTH_ACK] &= ~(XRDMA_BTH_ACK_REQ | XRDMA_BTH_ENDS);
+	if (asks)
+		bth[XRDMA_BTH_ACK] |= XRDMA_BTH_ACK_REQ;
+	bth[XRDMA_BTH_FLAGS] &= ~XRDMA_BTH_SE;
+	if (solicits)
+		bth[XRDMA_BTH_FLAGS] |= XRDMA_BTH_SE;
 	if (skb_tailroom(seg) < XRDMA_ICRC_LEN &&
 	    pskb_expand_head(seg, 0, XRDMA_ICRC_LEN, GFP_ATOMIC))
 		return false;

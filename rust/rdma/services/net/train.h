@@ -10,18 +10,22 @@ struct sk_buff;
 
 /**
  * struct xrdma_train - the geometry of a train
- * @first: bytes of its transport headers: of those of its first packet, as a rule.
+ * @first: bytes of its transport headers: of those of its first packet, and what follows them.
  * @middle: bytes of those that all packets have: the first of these.
+ * @longest: bytes of the longest transport headers that a packet may have, when it is allocated.
  * @mtu: bytes of payload of each packet but the last, a power of two.
  * @count: packets.
  * @last: bytes of payload of the last packet, @mtu at most.
+ * @seam: the packet with which the next message begins, when it is cut; 0: none does.
  */
 struct xrdma_train {
 	__u32 first;
 	__u32 middle;
+	__u32 longest;
 	__u32 mtu;
 	__u32 count;
 	__u32 last;
+	__u32 seam;
 };
 
 __u8 xrdma_train_room(const struct dst_entry *dst);

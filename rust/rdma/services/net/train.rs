@@ -20,13 +20,9 @@ use crate::bindings;
 /// Packets of a train, at most: as of any super-packet (`XRDMA_GSO_SEGS`).
 const MAX_COUNT: u32 = 64;
 
-/// The largest path MTU, bytes of payload.
-const MAX_MTU: u32 = 4096;
-
 /// A train whose headers and payload are to be filled in: packets of `mtu` bytes of payload each,
 /// the last of which may have fewer. They have the same headers, but for their numbers and for what
-/// the first or the last has behind those of the others. They have no ICRCs: whoever cuts the train
-/// computes them.
+/// some have behind those of the others. They have no ICRCs: whoever cuts the train computes them.
 ///
 /// # Invariants
 ///
@@ -56,27 +52,20 @@ impl Route {
             .unwrap_or(0)
             .min(MAX_COUNT)
     }
-
-    /// Whether trains go along this route, whatever the MTU, as far as is known. A hint.
-    #[inline]
-    pub fn has_trains(&self) -> bool {
-        self.train_room(MAX_MTU) >= 2
-    }
 }
 
 impl TxTrain {
     /// A train of `sender` along `route` for up to `count` packets, [`Route::train_room`] at most,
     /// with `mtu` bytes of payload each, a power of two. It has `first` bytes of transport headers,
-    /// of which all packets have the first `middle`. A stale route is looked up anew first.
-    /// Any context but hard interrupt.
+    /// of which all packets have the first `middle`. No packet has more than `longest` bytes of
+    /// them. A stale route is looked up anew first. Any context but hard interrupt.
     ///
     /// `None` as in [`TxSkb::alloc`](super::TxSkb::alloc), or if no train may go there: the packets
     /// are to be built one by one.
     pub fn alloc(
         route: &mut Route,
         sender: &Sender,
-        first: u32,
-        middle: u32,
+        (first, middle, longest): (u32, u32, u32),
         mtu: u32,
         count: u32,
     ) -> Option<Self> {
@@ -84,9 +73,11 @@ impl TxTrain {
         let size = bindings::xrdma_train {
             first,
             middle,
+            longest,
             mtu,
             count,
             last: mtu,
+            seam: 0,
         };
         if !mtu.is_power_of_two() || count > MAX_COUNT || middle > first || first >= mtu {
             return None;

@@ -375,6 +375,11 @@ pub fn recv_middles(r: &mut Receiver, p: &Packet<'_>, n: u32, env: &mut Opaque) 
 }
 
 #[inline(never)]
+pub fn send_joins(r: &mut Sender) {
+    r.joins_train();
+}
+
+#[inline(never)]
 pub fn recv_several(r: &mut Receiver, most: u32, unsent: u32) -> u32 {
     let count = r.poll_middles(most);
     r.unpoll(unsent);
@@ -397,7 +402,8 @@ pub fn train_packet<'a>(
 ) -> Option<Content<'a>> {
     let checked = Checked::check_train(header, 0xffff).ok()?;
     let bytes = checked.train_bytes(header, at.1 as usize, payload.len(), payload.len());
-    (bytes != 0).then(|| checked.train_content(header, at, at.1, payload))
+    let middles = checked.train_middles(header, at.0, at.1);
+    (bytes != 0 && middles != 0).then(|| checked.train_content(header, at, at.1, payload))
 }
 
 #[inline(never)]

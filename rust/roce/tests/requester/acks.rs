@@ -91,6 +91,101 @@ fn packets_behind_this_one_can_be_in_a_train() {
     }
 }
 
+/// What is said of each packet of the first message about those of the next one.
+#[test]
+fn packets_of_the_next_message_can_be_in_the_train() {
+    let wr = |op, length| SendWr {
+        op,
+        length,
+        ..SendWr::default()
+    };
+    let send = |length| wr(SendOp::Send, length);
+    let write = |length| wr(SendOp::Write, length);
+    let fence = SendWr {
+        fence: true,
+        ..write(512)
+    };
+    let srqn = SendWr {
+        srqn: roce::number::Srqn::new(1),
+        ..write(512)
+    };
+    for (first, next, expect) in [
+        (write(1024), write(512), 2),
+        (write(1024), write(513), 2),
+        (write(1024), wr(SendOp::WriteImm, 600), 2),
+        (send(1024), send(5 * 256), 5),
+        (send(1024), wr(SendOp::SendImm, 512), 1),
+        (send(1024), wr(SendOp::SendInv, 512), 1),
+        // The Last packet is shorter than the others, or has headers of its own.
+        (write(1023), write(512), 0),
+        (write(1000), write(512), 0),
+        (wr(SendOp::WriteImm, 1024), write(512), 0),
+        (wr(SendOp::SendInv, 1024), send(512), 0),
+        // The next one is of another kind, or of one packet.
+        (write(1024), send(512), 0),
+        (send(1024), write(512), 0),
+        (write(1024), wr(SendOp::Read, 512), 0),
+        (write(1024), write(256), 0),
+        (write(1024), write(0), 0),
+        (write(1024), fence, 0),
+        (write(1024), srqn, 0),
+        (write(1024), write(u32::MAX), 0),
+    ] {
+        let mut h = Host::rc();
+        h.post_wr(first);
+        h.post_wr(next);
+        let others: Vec<_> = (0..4).map(|_| h.poll().unwrap().others).collect();
+        assert_eq!(others, [expect; 4], "{first:?}, {next:?}");
+    }
+    // None is behind the last one, and the window is the limit.
+    let mut h = Host::rc();
+    (0..20).for_each(|_| {
+        h.post(SendOp::Write, 1024);
+    });
+    let others: Vec<_> = std::iter::from_fn(|| h.poll()).map(|t| t.others).collect();
+    assert_eq!(others.len(), 64);
+    assert_eq!(others[56..], [4, 4, 4, 4, 0, 0, 0, 0]);
+    let mut h = Host::rc();
+    h.post(SendOp::Write, 512);
+    assert_eq!(h.poll().unwrap().others, 0);
+    // One of one packet is in no train.
+    for length in [0, 256] {
+        let mut h = Host::rc();
+        h.post(SendOp::Write, length);
+        h.post(SendOp::Write, 512);
+        assert_eq!(h.poll().unwrap().others, 0);
+    }
+    // The one that asks ends a train, unless it ends the message.
+    let mut h = Host::rc();
+    h.post(SendOp::Write, 256 * 18);
+    h.post(SendOp::Write, 256 * 18);
+    let sent: Vec<_> = std::iter::from_fn(|| h.poll()).collect();
+    assert_eq!((sent[14].followers, sent[14].others), (1, 0));
+    assert_eq!((sent[15].followers, sent[15].others), (0, 0));
+    assert_eq!((sent[16].followers, sent[16].others), (1, 14));
+    assert_eq!((sent[17].followers, sent[17].others), (0, 14));
+    let mut h = Host::rc();
+    (0..2).for_each(|_| {
+        h.post(SendOp::Write, 256 * 16);
+    });
+    let sent: Vec<_> = std::iter::from_fn(|| h.poll()).collect();
+    assert_eq!((sent[0].followers, sent[0].others), (15, 0));
+    assert_eq!((sent[15].followers, sent[15].others), (0, 16));
+}
+
+/// Trains are as long as they can be, since a packet that asks ends one.
+#[test]
+fn acks_are_asked_for_at_the_end_of_trains() {
+    for (room, expect) in [(0, 16), (5, 15), (15, 15), (16, 16), (17, 16), (63, 16)] {
+        let mut h = Host::rc();
+        h.requester.set_trains(room);
+        h.post(SendOp::Write, 256 * 60);
+        let asks = h.sent().iter().position(|s| s.2);
+        // A quarter of the window, at most.
+        assert_eq!(asks, Some(expect - 1), "{room}");
+    }
+}
+
 #[test]
 fn what_is_not_in_flight_is_not_acknowledged() {
     let mut h = Host::rc();

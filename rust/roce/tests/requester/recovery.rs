@@ -264,13 +264,14 @@ fn many_holes_in_a_row_go_back() {
 /// A keeper to which a message of 16 packets went in two trains, 5 to 12 and 13 to 20.
 fn sent_in_trains() -> Host {
     let mut h = keeper();
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     h.post(SendOp::Write, 256 * 16);
     for most in [7, 6] {
         assert!(h.poll().is_some_and(|t| t.followers >= most));
         assert_eq!(h.requester.poll_middles(most, h.now).count, most);
     }
     assert!(h.poll().is_some());
+    h.requester.joins_train();
     assert_eq!(h.numbers(), []);
     h
 }
@@ -278,7 +279,7 @@ fn sent_in_trains() -> Host {
 /// As [`sent`], where trains are sent, but with no packets in any.
 fn sent_one_by_one(count: u32) -> Host {
     let mut h = sent(1);
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     h.post(SendOp::Write, 256 * (count - 1));
     (1..count).for_each(|_| assert!(h.poll().is_some()));
     h
@@ -317,7 +318,7 @@ fn the_rest_of_a_lost_train_is_sent_again_together() {
     assert_eq!(after(&mut h, 21), []);
     // Not in trains any more.
     let mut h = sent_in_trains();
-    h.requester.set_trains(false);
+    h.requester.set_trains(0);
     h.nak(5, 0x60);
     assert_eq!(h.numbers(), [5]);
     assert_eq!(after(&mut h, 6), asking(6, 7));
@@ -383,7 +384,7 @@ fn what_arrives_meanwhile_is_not_sent_again() {
 fn a_request_with_a_response_is_not_sent_again_with_a_train() {
     for (op, length) in [(SendOp::Read, 256), (SendOp::FetchAdd, 8)] {
         let mut h = keeper();
-        h.requester.set_trains(true);
+        h.requester.set_trains(16);
         for op in [
             SendOp::Write,
             SendOp::Write,
@@ -402,7 +403,7 @@ fn a_request_with_a_response_is_not_sent_again_with_a_train() {
     }
     // It says nothing of a responder of which nothing is known, which may have sent the response.
     let mut h = sent(2);
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     h.post(SendOp::Read, 256);
     h.post(SendOp::Send, 256 * 2);
     assert_eq!(h.numbers(), [3, 4, 5]);
@@ -414,7 +415,7 @@ fn a_request_with_a_response_is_not_sent_again_with_a_train() {
 #[test]
 fn what_was_not_sent_is_not_sent_again() {
     let mut h = keeper();
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     h.post(SendOp::Write, 256 * 16);
     (5..11).for_each(|_| assert!(h.poll().is_some()));
     h.nak(9, 0x60);
@@ -425,27 +426,61 @@ fn what_was_not_sent_is_not_sent_again() {
     assert_eq!(h.requester.stats().retransmitted, 3);
 }
 
+/// Each of them is as long as it was when it was sent.
 #[test]
-fn trains_are_taken_to_be_as_long_as_most_were() {
-    let (mut h, mut first) = with_large_window();
-    h.requester.set_trains(true);
-    // Some that were much longer are forgotten by then.
-    for _ in 0..32 {
-        h.post(SendOp::Write, 256 * 32);
-        for most in [14, 3, 11] {
-            assert!(h.poll().is_some());
-            assert_eq!(h.requester.poll_middles(most, h.now).count, most);
-        }
-        assert!(h.poll().is_some());
-        assert_eq!(after(&mut h, first + 32), []);
-        first += 32;
+fn trains_of_any_length() {
+    let (mut h, first) = with_large_window();
+    h.requester.set_trains(16);
+    for packets in [32, 8, 8] {
+        h.post(SendOp::Write, 256 * packets);
     }
-    h.post(SendOp::Write, 256 * 32);
+    // Of 15, 4, 16 and 6 packets. The last two go on with the next message.
+    let joins = [
+        (false, 14),
+        (false, 3),
+        (false, 10),
+        (true, 0),
+        (true, 0),
+        (true, 2),
+        (false, 3),
+        (true, 0),
+        (true, 0),
+    ];
+    for (joins, middles) in joins {
+        assert!(h.poll().is_some());
+        if joins {
+            h.requester.joins_train();
+        }
+        assert_eq!(h.requester.poll_middles(middles, h.now).count, middles);
+    }
     while h.poll().is_some() {}
     h.nak(first, 0x60);
     assert_eq!(h.numbers(), [first]);
-    assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 13));
-    assert_eq!(after(&mut h, first + 32), []);
+    assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 15));
+    assert_eq!(after(&mut h, first + 19), asking(first + 19, first + 35));
+    // The Last packet of a message is in the middle of a train, and one goes by itself.
+    assert_eq!(after(&mut h, first + 39), asking(first + 39, first + 40));
+    assert_eq!(after(&mut h, first + 41), asking(first + 41, first + 42));
+    assert_eq!(after(&mut h, first + 48), []);
+}
+
+/// Of a long message, it is known of the packets that were sent last.
+#[test]
+fn trains_of_a_long_message() {
+    let (mut h, first) = with_large_window();
+    h.requester.set_trains(16);
+    h.post(SendOp::Write, 256 * 126);
+    // Trains of 13, but that packet 63 asks, and ends one.
+    while h.poll().is_some() {
+        h.requester.poll_middles(12, h.now);
+    }
+    h.nak(first, 0x60);
+    assert_eq!(h.numbers(), [first]);
+    // As many as can be in one.
+    assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 17));
+    assert_eq!(after(&mut h, first + 65), asking(first + 65, first + 66));
+    assert_eq!(after(&mut h, first + 66), asking(first + 66, first + 77));
+    assert_eq!(after(&mut h, first + 126), []);
 }
 
 #[test]
@@ -473,12 +508,13 @@ fn send_train(h: &mut Host) {
     assert!(h.poll().is_some());
     assert_eq!(h.requester.poll_middles(6, h.now).count, 6);
     assert!(h.poll().is_some());
+    h.requester.joins_train();
 }
 
-/// The same as [`with_large_window`], and trains had 8 packets of late.
+/// The same as [`with_large_window`], and messages went in trains of 8 packets.
 fn with_trains() -> (Host, u32) {
     let (mut h, mut next) = with_large_window();
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     for _ in 0..32 {
         send_train(&mut h);
         assert_eq!(after(&mut h, next + 8), []);
@@ -538,7 +574,7 @@ fn what_does_not_begin_as_trains_do_is_no_train() {
     (0..8).for_each(|_| send_train(&mut h));
     h.nak(first + 3, 0x60);
     assert_eq!(h.numbers(), [first + 3]);
-    assert_eq!(after(&mut h, first + 4), asking(first + 4, first + 11));
+    assert_eq!(after(&mut h, first + 4), asking(first + 4, first + 8));
     assert_eq!(after(&mut h, first + 16), asking(first + 16, first + 17));
     // Nor is a message of one packet with a response right behind it.
     let (mut h, first) = with_trains();
@@ -556,7 +592,7 @@ fn what_does_not_begin_as_trains_do_is_no_train() {
 }
 
 #[test]
-fn what_has_a_response_is_not_counted_among_trains() {
+fn what_has_a_response_does_not_use_up_what_is_known_of_trains() {
     let (mut h, mut first) = with_lost_train();
     assert_eq!(after(&mut h, first + 64), []);
     first += 64;
@@ -606,7 +642,7 @@ fn a_train_that_was_only_late_is_no_loss() {
 #[test]
 fn a_responder_of_which_nothing_is_known_gets_one_packet() {
     let mut h = sent(1);
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     for _ in 0..4 {
         send_train(&mut h);
     }
@@ -638,11 +674,11 @@ fn right_behind_a_train_that_was_sent_again_at_once_is_another() {
 fn without_trains_packets_are_sent_again_one_by_one() {
     let (mut h, first) = with_lost_train();
     // There is another route now, and yet another one.
-    h.requester.set_trains(false);
+    h.requester.set_trains(0);
     for at in [first + 16, first + 17] {
         assert_eq!(after(&mut h, at), asking(at, at + 1));
     }
-    h.requester.set_trains(true);
+    h.requester.set_trains(16);
     assert_eq!(after(&mut h, first + 32), asking(first + 32, first + 33));
 }
 
@@ -672,7 +708,7 @@ fn what_sends_everything_again_ends_what_is_sent_again_together() {
     assert_eq!(h.numbers(), all[1..]);
     // The rest is sent again without trains as well.
     let mut h = begun();
-    h.requester.set_trains(false);
+    h.requester.set_trains(0);
     assert_eq!(h.numbers(), [8, 9, 10, 11, 12]);
 }
 
@@ -909,21 +945,26 @@ fn a_window_that_is_too_small_grows_after_a_loss_that_is_alone() {
 
 #[test]
 fn a_lost_train_is_one_loss() {
-    // As in `window_after`, with eight packets lost together.
+    // As in `window_after`, with the rest of a train of eight packets lost together.
     let window_after = |trains: &[u32]| {
         let (mut h, next) = with_trains();
-        h.post(SendOp::Write, 256 * 100);
-        while h.poll().is_some() {}
+        for _ in 0..2 {
+            h.post(SendOp::Write, 256 * 50);
+        }
+        while h.poll().is_some() {
+            h.requester.poll_middles(7, h.now);
+        }
         h.nak(next + trains[0], 0x60);
         for (i, train) in trains.iter().enumerate() {
             let first = next + train;
             let sent: Vec<_> = h.sent().iter().map(|s| (s.1, s.2)).collect();
-            // After the first one, what begins as trains do is taken for one.
+            // After the first one, what begins a train is taken for one.
             let is_whole = i != 0 && train % 8 == 0;
             let count = if is_whole { 8 } else { 1 };
             assert_eq!(sent, asking(first, first + count));
             if !is_whole {
-                assert_eq!(after(&mut h, first + 1), asking(first + 1, first + 8));
+                let end = next + (train / 8 + 1) * 8;
+                assert_eq!(after(&mut h, first + 1), asking(first + 1, end));
             }
             h.now += ROUND_TRIP;
             h.ack(next + trains.get(i + 1).unwrap_or(&100) - 1);

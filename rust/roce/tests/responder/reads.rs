@@ -45,6 +45,67 @@ fn packets_behind_this_one_can_be_in_a_train() {
     assert_eq!(followers(&mut p), [2, 1, 0, 0]);
 }
 
+/// What is said of each packet of the first response about those of the next one.
+#[test]
+fn packets_of_the_next_response_can_be_in_the_train() {
+    let others = |p: &mut Peer| -> Vec<u32> {
+        std::iter::from_fn(|| p.responder.poll_response(0))
+            .map(|r| r.others)
+            .collect()
+    };
+    let read = |psn, len| Raw::new(0x0c, psn).remote(RKEY_READ, VA_READ, len);
+    for (first, next, expect) in [
+        (512, 512, [2, 2, 0, 0]),
+        (512, 300, [2, 2, 0, 0]),
+        // The last one has pad bytes, and is in no train; or the last one before is shorter.
+        (512, 299, [1, 1, 0, 0]),
+        (500, 512, [0; 4]),
+    ] {
+        let mut p = Peer::rc();
+        p.send(&read(PSN, first));
+        p.send(&read(PSN + 2, next));
+        assert_eq!(others(&mut p), expect, "{first}, {next}");
+        // They are asked for again.
+        p.send(&read(PSN, first));
+        p.send(&read(PSN + 2, next));
+        assert_eq!(others(&mut p), [0; 4], "{first}, {next}");
+    }
+    // Only the first one is asked for again.
+    let mut p = Peer::rc();
+    p.send(&read(PSN, 512));
+    assert_eq!(others(&mut p), [0; 2]);
+    p.send(&read(PSN, 512));
+    p.send(&read(PSN + 2, 512));
+    assert_eq!(others(&mut p), [0; 4]);
+    // A request without such a response is between them.
+    let mut p = Peer::rc();
+    p.send(&read(PSN, 512));
+    p.send(&Raw::new(0x0a, PSN + 2).remote(RKEY_WRITE, VA_WRITE, 0));
+    p.send(&read(PSN + 3, 512));
+    assert_eq!(others(&mut p), [0; 4]);
+    // One of one packet, and an atomic.
+    for (first, next) in [(512, 256), (256, 512), (0, 512)] {
+        let mut p = Peer::rc();
+        p.send(&read(PSN, first));
+        p.send(&read(PSN + first.div_ceil(256).max(1), next));
+        assert!(others(&mut p).iter().all(|n| *n == 0), "{first}, {next}");
+    }
+    let mut p = Peer::rc();
+    p.send(&read(PSN, 512));
+    p.send(&Raw::new(0x14, PSN + 2).remote(RKEY_ATOMIC, VA_ATOMIC, 0));
+    p.send(&read(PSN + 3, 512));
+    assert_eq!(others(&mut p), [0; 5]);
+    // Places are used again: the next one may be in front of it.
+    let mut p = Peer::rc();
+    let mut psn = PSN;
+    for _ in 0..20 {
+        p.send(&read(psn, 512));
+        p.send(&read(psn + 2, 512));
+        assert_eq!(others(&mut p), [2, 2, 0, 0]);
+        psn += 4;
+    }
+}
+
 #[test]
 fn what_follows_in_a_train_is_polled_at_once() {
     let mut p = Peer::rc();

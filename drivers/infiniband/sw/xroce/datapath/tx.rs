@@ -108,6 +108,8 @@ impl From<Fault> for BuildError {
 /// ([`TxTrain`]) that grows with each.
 pub(crate) struct Assembly {
     open: Option<OpenTrain>,
+    /// A train has ended since that was asked last.
+    has_ended: bool,
     lost: u32,
 }
 
@@ -130,8 +132,10 @@ pub(crate) struct Planned<'a> {
     pub(crate) pad: u8,
     /// Whether it may be in a super-packet.
     pub(crate) joining: Joining,
-    /// Packets behind it that may be in a train with it.
+    /// Packets of its message behind it that may be in a train with it.
     pub(crate) followers: u32,
+    /// Packets of the next message that may be in it as well.
+    pub(crate) others: u32,
 }
 
 impl OpenTrain {
@@ -140,19 +144,26 @@ impl OpenTrain {
     fn begin(route: &mut Route, sender: &Sender, packet: &Planned<'_>) -> Option<Self> {
         let mtu = u32::try_from(packet.len).ok()?;
         let room = route.train_room(mtu);
-        // As few trains as can be, which are about as long as each other: rather than one packet
-        // behind a train, which would be built.
-        let others = packet.followers.checked_div(room)?;
-        let trains = others.saturating_add(1);
-        let count = packet.followers.checked_div(trains)?.saturating_add(1);
+        let all = packet.followers.saturating_add(packet.others);
+        let count = match all < room || packet.others == 0 {
+            // As few trains as can be, which are about as long as each other: rather than one
+            // packet behind a train, which would be built.
+            true => {
+                let trains = all.checked_div(room)?.saturating_add(1);
+                all.checked_div(trains)?.saturating_add(1)
+            }
+            // What is behind it goes on with the next message, so it will not be that short.
+            false => room,
+        };
         if packet.joining == Joining::Alone || packet.pad != 0 || count < 2 {
             return None;
         }
         let header = TrainHeader::begin(packet.header)?;
         let first = u32::try_from(header.first_len()).ok()?;
         let middle = u32::try_from(header.middle_len()).ok()?;
+        let longest = u32::try_from(header.longest_len()).ok()?;
         Some(OpenTrain {
-            data: TxTrain::alloc(route, sender, first, middle, mtu, count)?,
+            data: TxTrain::alloc(route, sender, (first, middle, longest), mtu, count)?,
             header,
             mtu: packet.len,
         })
@@ -234,6 +245,7 @@ impl Assembly {
     pub(crate) fn new() -> Self {
         Assembly {
             open: None,
+            has_ended: false,
             lost: 0,
         }
     }
@@ -245,13 +257,19 @@ impl Assembly {
             .map_or(0, |open| open.data.len() as usize)
     }
 
+    /// Whether a train has ended since the last call, and none is being built.
+    pub(crate) fn take_ended(&mut self) -> bool {
+        core::mem::take(&mut self.has_ended) && self.open.is_none()
+    }
+
     /// Packets that were added, and that there was no memory for in the end.
     pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
-    /// Builds `packet` of `sender`, whose payload `fill` writes, as the next one for `batch`.
-    /// [`Self::close`] has to follow the last one. Softirq or process context.
+    /// Builds `packet` of `sender`, whose payload `fill` writes, as the next one for `batch`. Says
+    /// whether it is in a train with the one before it. [`Self::close`] has to follow the last one.
+    /// Softirq or process context.
     pub(crate) fn add(
         &mut self,
         batch: &mut TxBatch,
@@ -259,7 +277,7 @@ impl Assembly {
         sender: &Sender,
         packet: &Planned<'_>,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<bool, BuildError> {
         let longer = self.open.as_ref().and_then(|open| open.with(packet));
         if longer.is_none() {
             self.close(batch, route, sender);
@@ -270,8 +288,9 @@ impl Assembly {
             let pad = usize::from(packet.pad);
             let skb = build(route, sender, header, packet.len, pad, packet.joining, fill)?;
             batch.push(skb, packet.joining);
-            return Ok(());
+            return Ok(false);
         };
+        let joins = longer.is_some();
         let filled = open.fill(packet.len, fill);
         if let (Some(header), Ok(())) = (longer, filled) {
             open.header = header;
@@ -279,7 +298,7 @@ impl Assembly {
         if filled.is_err() || open.room() == 0 {
             self.close(batch, route, sender);
         }
-        Ok(filled?)
+        Ok(filled.map(|()| joins)?)
     }
 
     /// Middle packets that [`Self::extend`] may add to the packet that was added last.
@@ -339,6 +358,7 @@ impl Assembly {
         if first.len() == header.len() {
             first.copy_from_slice(header);
             batch.push_train(data, route);
+            self.has_ended = true;
         } else {
             self.lost = self.lost.wrapping_add(count);
         }
@@ -390,10 +410,14 @@ pub(crate) fn joining(is_first: bool) -> Joining {
     }
 }
 
-/// Whether the packets of long messages go along `route` in trains.
+/// How many packets with `mtu` bytes of payload go along `route` in a train, at most: 0 if none do.
+/// A train has two at least.
 #[inline]
-pub(crate) fn has_trains(route: &Route) -> bool {
-    params::super_packets() && route.has_trains()
+pub(crate) fn train_room(route: &Route, mtu: u32) -> u32 {
+    match route.train_room(mtu) {
+        room if room >= 2 && params::super_packets() => room,
+        _ => 0,
+    }
 }
 
 /// Counts for `device` what became of packets.

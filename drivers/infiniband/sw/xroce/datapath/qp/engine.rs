@@ -76,6 +76,9 @@ impl Runner {
 /// Bytes of payload that one run may move.
 const BYTES: u32 = 256 << 10;
 
+/// So many packets that are left for a run are not worth beginning a train.
+const SHORT: u32 = 16;
+
 /// How much one run may do.
 pub(crate) struct Budget {
     /// Packets still to be built or messages still to be handled.
@@ -108,6 +111,14 @@ impl Budget {
     /// Takes `count` requests without a packet from the budget.
     pub(crate) fn spend_requests(&mut self, count: u32) {
         self.packets = self.packets.saturating_sub(count);
+    }
+
+    /// A train has ended, of those with up to `room` packets. If little is left of the budget,
+    /// nothing more is built: it would be a short one, and another run makes a longer one.
+    pub(crate) fn end_with_train(&mut self, room: u32) {
+        if self.packets < room.min(SHORT) {
+            self.packets = 0;
+        }
     }
 
     /// Packets that may still be built.

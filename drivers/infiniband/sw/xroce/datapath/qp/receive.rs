@@ -358,12 +358,15 @@ impl RecvSide {
         let route = route.map_err(|_| BuildError::NoMemory)?;
         let slice = response.payload.filter(|slice| slice.len > 0);
         let len = slice.map_or(0, |slice| slice.len);
+        let most = budget.packets().saturating_sub(1);
+        let followers = response.followers.min(most);
         let packet = Planned {
             header: &response.header,
             len: len as usize,
             pad: response.pad,
             joining: tx::joining(!response.again),
-            followers: response.followers.min(budget.packets().saturating_sub(1)),
+            followers,
+            others: response.others.min(most.saturating_sub(followers)),
         };
         // Reads the response from the byte `skip` on.
         let read = |skip: u32, out: &mut [u8]| {
@@ -391,22 +394,24 @@ impl RecvSide {
         assembly.add(replies, route, sender, &packet, |out| read(0, out))?;
         count(1);
         // Memory that may have to be waited for is read packet by packet.
-        if qp.sleeps() {
-            return Ok(());
-        }
+        let room = match qp.sleeps() {
+            true => 0,
+            false => assembly.room().min(packet.followers),
+        };
         let middles = Middles {
-            count: self
-                .responder
-                .poll_middles(assembly.room().min(packet.followers)),
+            count: self.responder.poll_middles(room),
             ack_req: false,
         };
-        if middles.count == 0 {
-            return Ok(());
-        }
-        let added = assembly.extend(replies, route, sender, middles, |before, out| {
-            read(len.saturating_add(before), out)
-        });
+        let added = match middles.count {
+            0 => 0,
+            _ => assembly.extend(replies, route, sender, middles, |before, out| {
+                read(len.saturating_add(before), out)
+            }),
+        };
         count(added);
+        if assembly.take_ended() {
+            budget.end_with_train(tx::train_room(route, len));
+        }
         if added < middles.count {
             // The first one that is missing is the one that is refused.
             let unread = middles.count.wrapping_sub(added).wrapping_sub(1);

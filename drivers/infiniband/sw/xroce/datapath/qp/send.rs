@@ -335,7 +335,7 @@ impl SendSide {
     fn transmit(&mut self, qp: &WireQp, now: u64, budget: &mut Budget) -> Run {
         let mut outgoing = Outgoing::new();
         let mut route = None;
-        let mut largest = 0u32;
+        let (mut train_room, mut largest) = (0, 0u32);
         let again = loop {
             let filled = fill(&mut self.requester, &mut self.io, qp);
             if filled == Filled::Corrupt {
@@ -364,26 +364,33 @@ impl SendSide {
             };
             if route.is_none() {
                 route = self.path.route(qp.device.tunnel()).ok();
-                let has_trains = route.as_ref().is_some_and(|route| tx::has_trains(route));
-                self.requester.set_trains(has_trains);
+                let mtu = self.requester.mtu().bytes();
+                train_room = route.as_ref().map_or(0, |route| tx::train_room(route, mtu));
+                self.requester.set_trains(train_room);
             }
             let len = transmit.payload.as_ref().map_or(0, |p| p.len);
             let joining = tx::joining(qp.kind.is_reliable() && !transmit.again);
-            let most = budget.packets();
+            let most = budget.packets().saturating_sub(1);
+            let followers = transmit.followers.min(most);
             let packet = Planned {
                 header: &transmit.header,
                 len: len as usize,
                 pad: transmit.pad,
                 joining,
-                followers: transmit.followers.min(most.saturating_sub(1)),
+                followers,
+                others: transmit.others.min(most.saturating_sub(followers)),
             };
             let (mut packets, mut bytes) = (1, len);
             let built = match &mut route {
                 Some(route) => work::step(|| {
-                    outgoing.add(qp, route, &packet, |out| match &transmit.payload {
-                        Some(p) => self.io.gather(qp.pd, p.slot, p.offset, out),
-                        None => Ok(()),
-                    })?;
+                    let joins =
+                        outgoing.add(qp, route, &packet, |out| match &transmit.payload {
+                            Some(p) => self.io.gather(qp.pd, p.slot, p.offset, out),
+                            None => Ok(()),
+                        })?;
+                    if joins {
+                        self.requester.joins_train();
+                    }
                     // What follows in the same train, all at once; but memory that may have to be
                     // waited for is gathered packet by packet.
                     let room = outgoing.room().min(packet.followers);
@@ -422,6 +429,9 @@ impl SendSide {
             }
             budget.spend_packets(packets, bytes);
             largest = largest.max(len);
+            if outgoing.take_ended() {
+                budget.end_with_train(train_room);
+            }
             if budget.is_empty() || work::has_waited() {
                 self.io.blocked();
                 break Run::Again;

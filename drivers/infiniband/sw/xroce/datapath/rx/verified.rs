@@ -99,21 +99,21 @@ impl Verified {
         checked.train_content(payload, (index, index), count, content)
     }
 
-    /// The packets of a train from `index` on whose payload follows in memory, but for the Last of
-    /// the message, as one packet ([`Checked::train_content`]), and how many they are. `None`: it
-    /// is no train, or has no such packet.
+    /// The Middle packets of a train from `index` on whose payload follows in memory, as one packet
+    /// ([`Checked::train_content`]), and how many they are. `None`: it is no train, or has no such
+    /// packet.
     #[inline]
     pub(crate) fn several(&self, index: u32) -> Option<(Content<'_>, u32)> {
         let (header, all) = (self.0.payload(), self.count());
         if all < 2 {
             return None;
         }
-        let end = all.checked_sub(u32::from(Checked::train_ends(header)))?;
-        let payload = self.0.train_payload(index, end.checked_sub(index)?);
+        let checked = self.0.noted();
+        let most = checked.train_middles(header, index, all);
+        let payload = self.0.train_payload(index, most);
         let mtu = self.0.train_payload(index, 1).len();
         let count = payload.len().checked_div(mtu)? as u32;
         let last = index.wrapping_add(count).wrapping_sub(1);
-        let checked = self.0.noted();
         Some((
             checked.train_content(header, (index, last), all, payload),
             count,

@@ -35,26 +35,35 @@ impl Outgoing {
     }
 
     /// Builds `packet`, whose payload `fill` writes; hands over what there is if that is as many
-    /// packets as the route takes at a time ([`Route::burst`]). Softirq or process context.
+    /// packets as the route takes at a time ([`Route::burst`]). Says whether it is in a train with
+    /// the one before it. Softirq or process context.
     pub(super) fn add(
         &mut self,
         qp: &WireQp,
         route: &mut Route,
         packet: &Planned<'_>,
         fill: impl FnOnce(&mut [u8]) -> Result<(), Fault>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<bool, BuildError> {
         let (batch, sender) = (&mut self.batch, &qp.sender);
         // A train that begins ends with the burst at the latest.
         let room = route
             .burst()
             .saturating_sub(batch.len().wrapping_add(self.assembly.len()));
+        let room = room.saturating_sub(1) as u32;
+        let followers = packet.followers.min(room);
         let packet = &Planned {
-            followers: packet.followers.min(room.saturating_sub(1) as u32),
+            followers,
+            others: packet.others.min(room.saturating_sub(followers)),
             ..*packet
         };
-        self.assembly.add(batch, route, sender, packet, fill)?;
+        let joins = self.assembly.add(batch, route, sender, packet, fill)?;
         self.added(qp, route, 1, packet.len as u64);
-        Ok(())
+        Ok(joins)
+    }
+
+    /// Whether a train has ended since the last call, and none is being built.
+    pub(super) fn take_ended(&mut self) -> bool {
+        self.assembly.take_ended()
     }
 
     /// Middle packets that [`Self::extend`] may add to the packet that was added last.
