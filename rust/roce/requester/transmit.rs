@@ -176,8 +176,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             middles.ack_req = self.must_ask(None, room.saturating_sub(1));
             middles.count = middles.count.wrapping_add(1);
-            self.passed(1, false);
-            self.joins_train();
+            self.passed(1, false, false);
             self.on_paced(now);
             self.on_transmit(true, now);
         }
@@ -320,14 +319,15 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         }
     }
 
-    /// Moves the cursor over `count` packets of the present message. Says whether the first of
-    /// them was sent before.
+    /// Moves the cursor over `count` packets of the present message. `begins`: the first of them is
+    /// in no train with the one before it, as far as is known yet. Says whether that was sent
+    /// before.
     #[inline]
-    fn passed(&mut self, count: u32, is_last: bool) -> bool {
+    fn passed(&mut self, count: u32, is_last: bool, begins: bool) -> bool {
         let was_sent = self.max.since(self.una) > self.next.since(self.una);
         let (slot, index) = (self.slot_at(self.sent), self.sent_packets);
         if let Some(wqe) = self.queue.get_mut(slot as usize) {
-            wqe.note_train(index, true);
+            wqe.note_train(index, begins);
         }
         self.next = self.next.add(count);
         if self.next.since(self.una) > self.max.since(self.una) {
@@ -417,17 +417,14 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             }
             .emit(&mut header);
         }
-        let again = self.passed(1, is_last);
+        let again = self.passed(1, is_last, true);
         let most = match ack_req {
             true => 0,
             false => room.min(self.until_asked()),
         };
         let followers = most.min(wqe.behind(index));
-        let rest = match is_last {
-            true => room.min(self.until_asked()),
-            false => most.saturating_sub(followers),
-        };
-        let others = match followers == wqe.behind(index) {
+        let rest = most.saturating_sub(followers);
+        let others = match rest != 0 && followers == wqe.behind(index) {
             true => self.others_behind(&wqe).min(rest),
             false => 0,
         };
@@ -517,7 +514,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
             len: wr.length.saturating_sub(offset).min(mtu.offset(count)),
         });
         self.rd_atomic.push(self.next.add(count));
-        let again = self.passed(count, end >= wqe.packets);
+        let again = self.passed(count, end >= wqe.packets, true);
         Some(Transmit {
             header,
             payload: None,
@@ -575,7 +572,7 @@ impl<Q: DerefMut<Target = [Wqe]>> Requester<Q> {
         self.unasked_packets = 0;
         self.unasked_messages = 0;
         self.rd_atomic.push(self.next.next());
-        let again = self.passed(1, true);
+        let again = self.passed(1, true, true);
         Some(Transmit {
             header,
             payload: (op == SendOp::AtomicWrite).then_some(Payload {

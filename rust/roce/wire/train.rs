@@ -8,8 +8,8 @@
 //! behind a First packet are Middle packets. So all but the last of the train have a payload of the
 //! path MTU, and none has pad bytes. They differ by their sequence numbers, by what a First or a
 //! Last packet has behind its base transport header (and XRC header), by whether they ask for an
-//! acknowledgement, and by whether they ask for an event. Only the last of a train, and the Last
-//! packet in front of a seam, may ask for either.
+//! acknowledgement, and by whether they ask for an event. Only the last of a train may ask for an
+//! acknowledgement. That one may ask for an event, and the Last packet in front of a seam may, too.
 //!
 //! The headers of a train are those of the first packet, with these exceptions. The AckReq bit and
 //! the SE bit are those of the last packet. A reserved bit says whether that is the Last packet of
@@ -17,7 +17,7 @@
 //! room for the ACK header of the Last packet of that message; it is zero if that is not in the
 //! train. Behind all of this comes the seam: four bytes, which are zero if there is none, and room
 //! for the headers of the second First packet that Middle packets lack. The first byte is the index
-//! of that packet in the train, the second has the AckReq bit and the SE bit of the one before it.
+//! of that packet in the train, the second has the SE bit of the one before it.
 //!
 //! No train is ever on a wire. The network stack of a host may have one in its memory instead of
 //! the packets that it stands for, as it has TCP packets that are longer than a segment.
@@ -52,9 +52,8 @@ const ENDS: u8 = 0x40;
 /// Bytes of the seam in front of the headers of the second First packet. `XRDMA_SEAM` in
 /// `services/net/train.c` and what follows there are the same.
 const SEAM: usize = 4;
-/// In the second byte: the packet before the seam asks for an acknowledgement, or for an event.
-const SEAM_ACK_REQ: u8 = 0x80;
-const SEAM_SOLICITED: u8 = 0x40;
+/// In the second byte: the packet before the seam asks for an event.
+const SEAM_SOLICITED: u8 = 0x80;
 
 /// The operation codes of the packets of a message, and where in it one of them is.
 #[derive(Clone, Copy, Debug)]
@@ -141,8 +140,7 @@ impl Kinds {
 struct Seam {
     /// Index of the First packet behind it, not 0.
     index: u32,
-    /// Of the Last packet before it.
-    ack_req: bool,
+    /// The Last packet before it asks for an event.
     solicited: bool,
 }
 
@@ -153,7 +151,6 @@ impl Seam {
         let &[index, flags, ..] = header.get(kinds.seam_at()..)?.first_chunk::<SEAM>()?;
         (index != 0).then_some(Seam {
             index: index.into(),
-            ack_req: flags & SEAM_ACK_REQ != 0,
             solicited: flags & SEAM_SOLICITED != 0,
         })
     }
@@ -222,9 +219,9 @@ impl TrainHeader {
                 return None;
             }
         }
-        let asks = last.ack_req || last.solicited;
         let is_last = kinds.position == Position::Last;
-        (last.pad == 0 && (is_last || !asks)).then_some(TrainHeader {
+        let may_begin = !last.ack_req && (is_last || !last.solicited) && last.pad == 0;
+        may_begin.then_some(TrainHeader {
             header,
             kinds,
             first_len,
@@ -312,28 +309,24 @@ impl TrainHeader {
     /// A First packet follows, which has the headers `more` behind those that all packets have.
     fn put_seam(&mut self, more: &[u8]) {
         let at = self.kinds.seam_at();
-        let ack_req = if self.last.ack_req { SEAM_ACK_REQ } else { 0 };
-        let solicited = if self.last.solicited {
-            SEAM_SOLICITED
-        } else {
-            0
+        let flags = match self.last.solicited {
+            true => SEAM_SOLICITED,
+            false => 0,
         };
-        self.header.set(at, &[self.count, ack_req | solicited]);
+        self.header.set(at, &[self.count, flags]);
         self.header.set(at.wrapping_add(SEAM), more);
         // What these bits say of the last packet.
-        self.header.clear_bits(ACK, ACK_REQ | ENDS);
+        self.header.clear_bits(ACK, ENDS);
         self.header.clear_bits(FLAGS, SOLICITED);
         self.has_seam = true;
     }
 
-    /// Whether another packet may follow: the last one does not ask for an acknowledgement, or ends
-    /// the first message.
+    /// Whether another packet may follow: the last one does not ask for an acknowledgement, and
+    /// does not end the second message.
     #[inline]
     pub fn is_open(&self) -> bool {
-        match self.position {
-            Position::Last => !self.has_seam,
-            _ => !self.last.ack_req,
-        }
+        let ends = self.has_seam && self.position == Position::Last;
+        !ends && !self.last.ack_req
     }
 
     /// Adds `count` Middle packets that follow, if any may; the last of them asks for an
@@ -470,16 +463,16 @@ mod tests {
                 && Opcode::from_byte(byte).is_some();
             assert_eq!(TrainHeader::begin(&plain(byte, 1)).is_some(), begins);
         }
-        // What asks, or asks for an event, is the last of one, or the Last of its message. What is
-        // padded is in none.
-        let asks: [fn(&mut Bth); 2] = [|bth| bth.ack_req = true, |bth| bth.solicited = true];
-        for change in asks {
-            assert!(TrainHeader::begin(&header(0, 1, change)).is_none());
-            assert!(TrainHeader::begin(&header(1, 1, change)).is_none());
-            assert!(TrainHeader::begin(&header(2, 1, change)).is_some());
-        }
+        // What asks is the last of one. What asks for an event is that, or the Last of its message.
+        // What is padded is in none.
         for opcode in 0..3 {
-            assert!(TrainHeader::begin(&header(opcode, 1, |bth| bth.pad = 1)).is_none());
+            let begins = |change: fn(&mut Bth)| {
+                let header = header(opcode, 1, change);
+                TrainHeader::begin(&header).is_some()
+            };
+            assert!(!begins(|bth| bth.ack_req = true));
+            assert_eq!(begins(|bth| bth.solicited = true), opcode == 2);
+            assert!(!begins(|bth| bth.pad = 1));
         }
         assert!(TrainHeader::begin(&HeaderBuf::new()).is_none());
     }
@@ -556,7 +549,11 @@ mod tests {
         }
         let first = header(0x06, 1, |bth| bth.ack_req = true);
         assert!(train.as_slice().starts_with(first.as_slice()));
-        // A First packet, too.
+        // So is a Last packet, and a First packet.
+        let mut train = TrainHeader::begin(&plain(0x06, 1)).unwrap();
+        assert!(train.push(&header(0x08, 2, |bth| bth.ack_req = true)));
+        assert!(!train.is_open());
+        assert!(!train.push(&plain(0x06, 3)));
         let mut train = TrainHeader::begin(&plain(0x08, 1)).unwrap();
         assert!(train.push(&header(0x06, 2, |bth| bth.ack_req = true)));
         assert!(!train.push(&plain(0x07, 3)));
@@ -602,7 +599,8 @@ mod tests {
     }
 
     /// The packets of a train of a First packet with `opcode` and those behind it, by their
-    /// distance from that one. `asks`: the last one, and the Last one of the first message.
+    /// distance from that one. `asks`: the last one asks, and for an event if it is a Last one, and
+    /// the Last one of the first message asks for an event.
     pub(super) fn packets(opcode: u8, kinds: &[u8], asks: (bool, bool)) -> Vec<HeaderBuf> {
         let seam = kinds.iter().skip(1).position(|kind| *kind == 0);
         let seam = seam.map_or(usize::MAX, |at| at + 1);
@@ -611,8 +609,9 @@ mod tests {
                 let psn = (0xff_fffe + i as u32) & 0xff_ffff;
                 header_of(i >= seam, opcode + kinds[i], psn, |bth| {
                     let is_last = asks.0 && i + 1 == kinds.len();
-                    bth.ack_req = is_last || (asks.1 && i + 1 == seam);
-                    bth.solicited = bth.ack_req && kinds[i] == 2;
+                    let is_seam = asks.1 && i + 1 == seam;
+                    bth.ack_req = is_last;
+                    bth.solicited = (is_last || is_seam) && kinds[i] == 2;
                 })
             })
             .collect()

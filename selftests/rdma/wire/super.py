@@ -180,6 +180,8 @@ HEADERS = {0x00: 16, 0x01: 16, 0x02: 16, 0x06: 48, 0x07: 32, 0x08: 32, 0x0D: 24,
 # Requests of XRC name a queue.
 HEADERS |= {0xA0 | opcode: n + 4 * (opcode < 0x0D) for opcode, n in HEADERS.items()}
 FIRST = (0x00, 0x06, 0x0D)
+FIRST_OR_MIDDLE = {first + n for first in FIRST for n in (0, 1)}
+MIDDLE_OR_LAST = {first + n for first in FIRST for n in (1, 2)}
 # What is behind the seam.
 BEHIND_SEAM = {0x00: 0, 0x06: 16, 0x0D: 4}
 # The bit beside AckReq, in the headers of a train: its last packet is the Last of the message.
@@ -237,7 +239,8 @@ TOGETHER = (65536, 65536, 65536, 20480, 20480, 65533, 65536, 8192, 2048, 1024, 3
 
 
 def together(conn, *ops):
-    """WRITEs, SENDs and READs of these lengths, each kind posted together."""
+    """WRITEs, SENDs and READs of these lengths, each kind posted together. SENDs raise events.
+    Returns what the first packets of the WRITEs say of the memory."""
     total = sum(TOGETHER)
     offsets = [sum(TOGETHER[:i]) for i in range(len(TOGETHER))]
     near, far = conn.a.mr(total), conn.b.mr(total)
@@ -249,7 +252,8 @@ def together(conn, *ops):
         wrs = []
         for at, length in zip(offsets, TOGETHER):
             remote = {} if op == WR.IBV_WR_SEND else {'rkey': far.rkey, 'raddr': far.buf + at}
-            wrs.append(conn.send_wr(op, [sge(near, length, at)], **remote))
+            flags = verbs.SIGNALED | (verbs.SOLICITED if op == WR.IBV_WR_SEND else 0)
+            wrs.append(conn.send_wr(op, [sge(near, length, at)], flags=flags, **remote))
             if op == WR.IBV_WR_SEND:
                 conn.post_recv(verbs.recv_wr([sge(far, length, at)]))
         for a, b in zip(wrs, wrs[1:]):
@@ -260,6 +264,7 @@ def together(conn, *ops):
             expect_eq([wc.byte_len for wc in got], list(TOGETHER), 'lengths')
         verbs.ok(verbs.poll(conn.send_cq, len(wrs)))
         expect(get(dst, total) == data, f'payload of {op}')
+    return [(far.buf + at, length) for at, length in zip(offsets, TOGETHER)]
 
 
 def joined_in(bodies):
@@ -285,26 +290,118 @@ SEAMS = {
 def joined():
     """A train goes on with the next message: it arrives whole, or cut for a capture."""
     for kind, version in (('rc', 4), ('xrc', 6)):
-        conn, rise = connect(kind, version), Rise()
-        together(conn)
-        expect(rise('x1', RECEIVED) and rise('x2', RECEIVED), 'super-packets that came whole')
-        before = rise('x1', RECEIVED), rise('x2', RECEIVED)
-        taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
-        # The window ends trains, and READ data go on if the next request has come by then.
         wanted, seams, times = dict(SEAMS), set(), 0
-        while wanted and times < 100:
-            together(conn, *{op for op, _ in wanted})
-            times += 1
-            seams |= {opcode & 0x1F for opcode in joined_in(bodies_of(taps))}
-            wanted = {what: any_of for what, any_of in wanted.items() if not any_of & seams}
+        while wanted and times < 600:
+            conn, rise = connect(kind, version), Rise()
+            together(conn)
+            expect(rise('x1', RECEIVED) and rise('x2', RECEIVED), 'super-packets that came whole')
+            before = rise('x1', RECEIVED), rise('x2', RECEIVED)
+            taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
+            # The window ends trains, and READ data go on if the next request has come by then. So
+            # what is seen depends on the connection, too.
+            for _ in range(20):
+                together(conn, *{op for op, _ in wanted})
+                times += 1
+                seams |= {opcode & 0x1F for opcode in joined_in(bodies_of(taps))}
+                wanted = {what: any_of for what, any_of in wanted.items() if not any_of & seams}
+                if not wanted:
+                    break
+            for tap in taps:
+                tap.close()
+            after = rise('x1', RECEIVED), rise('x2', RECEIVED)
+            expect_eq(after, before, 'super-packets that came whole despite the captures')
+            rise.none_lost()
+            conn.close()
         ktap.note(f'{kind}: {times} times')
-        for tap in taps:
-            tap.close()
-        after = rise('x1', RECEIVED), rise('x2', RECEIVED)
-        expect_eq(after, before, 'super-packets that came whole despite the captures')
-        rise.none_lost()
-        conn.close()
         expect(not wanted, f'trains that go on with the next message: {seams}')
+
+
+def expect_whole(packets):
+    """Packets of one connection in one direction, in their order: each begins a message or goes on
+    with it, and has the bits that it should have."""
+    since, previous = 0, None
+    for packet in packets:
+        kind, what = packet.opcode & 0x1F, roce.name(packet.opcode)
+        follows = previous in FIRST_OR_MIDDLE
+        expect_eq(kind in MIDDLE_OR_LAST, follows, f'{what} goes on with a message')
+        expect(not follows or kind - previous in (0, 1, 2), f'{what} behind {previous}')
+        expect_eq(packet.solicited, kind in (0x02, 0x04), f'{what} raises an event')
+        expect_eq(packet.reserved7, 0, f'reserved bits of {what}')
+        since = 0 if packet.ask else since + 1
+        expect(since < 64 or packet.is_response, 'many packets do not ask')
+        previous = kind
+
+
+def on_wire(conn, times):
+    """The memory of WRITEs that were posted so often, and the packets that came in: requests, and
+    READ data, each in their order. None: packets were sent again."""
+    taps = [Tap(host, dev, supers=True) for host, dev in ENDS]
+    rise = Rise()
+    memory, frames = [], ([], [])
+    for _ in range(times):
+        memory += together(conn)
+        # A tap has room for few.
+        for both, tap in zip(frames, taps):
+            both += [f for f, is_ours in tap.frames() if not is_ours and roce.is_roce(f)]
+    for tap in taps:
+        tap.close()
+    expect(rise('x1', SENT) and rise('x2', SENT), 'super-packets were sent')
+    expect(not any(is_long(f) for both in frames for f in both), 'one came whole')
+    for dev in ('x1', 'x2'):
+        for name in ('rcvd_icrc_err', 'rcvd_malformed', 'send_err'):
+            expect_eq(rise(dev, name), 0, f'{name} of {dev}')
+    if any(rise(dev, 'retransmits') for dev in ('x1', 'x2')):
+        return None
+    answers, requests = [[roce.Packet(f) for f in both] for both in frames]
+    return (
+        memory,
+        by_number(p for p in requests if p.opcode & 0x1F <= 0x0B),
+        by_number(p for p in answers if 0x0D <= p.opcode & 0x1F <= 0x10),
+    )
+
+
+def by_number(packets):
+    """These packets by their numbers: those of another CPU may have overtaken some. A probe is a
+    copy, which does not count."""
+    first = {}
+    for packet in packets:
+        first.setdefault(packet.psn, packet)
+    # Half of all numbers are behind this one.
+    least = next(iter(first)) - (1 << 23)
+    return sorted(first.values(), key=lambda p: (p.psn - least) % (1 << 24))
+
+
+def cut_before():
+    """A queueing discipline cuts trains in front of the wire: what is on the wire is as if each
+    packet had been built."""
+    for host, dev in ENDS:
+        # It takes no packet that is longer than its burst.
+        net.sh(f'in_host {host} tc qdisc add dev {dev} root tbf rate 8gbit burst 1200 limit 64mb')
+    try:
+        for kind, version in (('rc', 4), ('xrc', 6)):
+            conn = connect(kind, version)
+            together(conn)
+            # Not all that is posted together goes in trains that go on with the next message.
+            seen = (on_wire(conn, 1 if ktap.DEBUG else 5) for _ in range(20))
+            memory, requests, answers = next(packets for packets in seen if packets)
+            expect_whole(requests)
+            expect_whole(answers)
+            writes = [p.fields for p in requests if p.opcode & 0x1F in (0x06, 0x0A)]
+            expect_eq([(w['va'], w['dmalen']) for w in writes], memory, 'WRITEs')
+            # The first and the last packet of a response say which it is. WRITEs and SENDs count as
+            # well, and a READ may have been asked for in parts.
+            count = answers[0].fields['msn_low'] - 1
+            for packet in answers:
+                what, said = packet.opcode & 0x1F, packet.fields.get('msn_low')
+                if what in (0x0D, 0x10):
+                    expect(said - count in (1, 1 + 2 * len(TOGETHER)), f'{said} behind {count}')
+                    count = said
+                elif what == 0x0F:
+                    expect_eq(said, count, 'number of a response')
+            conn.close()
+    finally:
+        for host, dev in ENDS:
+            net.sh(f'in_host {host} tc qdisc del dev {dev} root')
 
 
 def handed_over(tap):
@@ -962,6 +1059,7 @@ PLAIN = (
     turned_off,
     captured,
     joined,
+    cut_before,
     simple_devices,
     merged,
     waiting,

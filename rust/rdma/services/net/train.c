@@ -38,12 +38,12 @@
 #define XRDMA_AETH 4
 #define XRDMA_RETH 16
 /*
- * The seam, where the next message begins: the index of that packet, or 0; the bits of the packet
+ * The seam, where the next message begins: the index of that packet, or 0; the SE bit of the packet
  * before it; two bytes of zeroes. The extended headers of the next message are behind it.
  */
 #define XRDMA_SEAM 4
-#define XRDMA_SEAM_ACK_REQ 0x80
-#define XRDMA_SEAM_SE 0x40
+#define XRDMA_SEAM_FLAGS 1
+#define XRDMA_SEAM_SE 0x80
 
 #define XRDMA_MTU_MIN 256
 #define XRDMA_MTU_MAX 4096
@@ -127,6 +127,17 @@ static u32 xrdma_train_more(u8 opcode, enum xrdma_position position)
 	}
 }
 
+/*
+ * Where the seam is in the headers of a train, whose first packet has @opcode and is at @position,
+ * and of which all packets have @middle bytes. If that is a Middle packet, there is room in front
+ * of it for what the Last one has.
+ */
+static u32 xrdma_train_seam_at(u8 opcode, enum xrdma_position position, u32 middle)
+{
+	return middle +
+	       xrdma_train_more(opcode, position == XRDMA_FIRST ? XRDMA_FIRST : XRDMA_LAST);
+}
+
 /* Reads the seam behind @before bytes of headers, which are @at bytes from the data. */
 static bool xrdma_train_read_seam(const struct sk_buff *skb, unsigned int at, u32 before,
 				  struct xrdma_train *train)
@@ -161,9 +172,7 @@ static bool xrdma_train_read(const struct sk_buff *skb, unsigned int at, unsigne
 	if (train->middle != XRDMA_BTH && train->middle != XRDMA_BTH + XRDMA_XRCETH)
 		return false;
 	train->count = skb_shinfo(skb)->gso_segs;
-	/* If it begins with a Middle packet, there is room for what its Last packet has. */
-	before = train->middle +
-		 xrdma_train_more(bth[0], position == XRDMA_FIRST ? XRDMA_FIRST : XRDMA_LAST);
+	before = xrdma_train_seam_at(bth[0], position, train->middle);
 	if (!xrdma_train_read_seam(skb, at, before, train))
 		return false;
 	train->first = before + XRDMA_SEAM + xrdma_train_more(bth[0], XRDMA_FIRST);
@@ -267,24 +276,24 @@ static bool xrdma_train_seal(struct sk_buff *seg, const struct xrdma_train *trai
 			     unsigned int outer, u32 index)
 {
 	u8 *bth = seg->data;
-	bool ends = bth[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS, asks, solicits;
+	bool ends = bth[XRDMA_BTH_ACK] & XRDMA_BTH_ENDS;
 	bool last = index + 1 == train->count;
 	u32 next = xrdma_train_more(bth[0], XRDMA_FIRST);
-	u8 bits = bth[train->first - next - XRDMA_SEAM + 1];
 	enum xrdma_position first, position;
-	u32 more, gap;
+	u32 seam_at, more, gap;
+	bool solicits;
 
-	/* xrdma_train_read() has found it to be in a train. */
+	/* Nobody should have changed what xrdma_train_read() has seen. */
 	if (!xrdma_train_position(bth[0], &first))
 		return false;
+	seam_at = xrdma_train_seam_at(bth[0], first, train->middle);
+	if (seam_at + XRDMA_SEAM + next != train->first)
+		return false;
 	position = xrdma_train_at(train, index, first, ends);
-	if (train->seam && index + 1 == train->seam) {
-		asks = bits & XRDMA_SEAM_ACK_REQ;
-		solicits = bits & XRDMA_SEAM_SE;
-	} else {
-		asks = last && bth[XRDMA_BTH_ACK] & XRDMA_BTH_ACK_REQ;
+	if (train->seam && index + 1 == train->seam)
+		solicits = bth[seam_at + XRDMA_SEAM_FLAGS] & XRDMA_SEAM_SE;
+	else
 		solicits = last && ends && bth[XRDMA_BTH_FLAGS] & XRDMA_BTH_SE;
-	}
 	more = xrdma_train_more(bth[0], position);
 	/* Those of the second message come last. */
 	if (more && train->seam && index >= train->seam)
@@ -300,9 +309,9 @@ static bool xrdma_train_seal(struct sk_buff *seg, const struct xrdma_train *trai
 		put_unaligned_be24((get_unaligned_be24(psn) + index) & 0xffffff, psn);
 		bth[0] += position - first;
 	}
-	bth[XRDMA_BTH_ACK] &= ~(XRDMA_BTH_ACK_REQ | XRDMA_BTH_ENDS);
-	if (asks)
-		bth[XRDMA_BTH_ACK] |= XRDMA_BTH_ACK_REQ;
+	if (!last)
+		bth[XRDMA_BTH_ACK] &= ~XRDMA_BTH_ACK_REQ;
+	bth[XRDMA_BTH_ACK] &= ~XRDMA_BTH_ENDS;
 	bth[XRDMA_BTH_FLAGS] &= ~XRDMA_BTH_SE;
 	if (solicits)
 		bth[XRDMA_BTH_FLAGS] |= XRDMA_BTH_SE;

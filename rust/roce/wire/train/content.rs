@@ -167,11 +167,10 @@ impl Checked {
                 false => None,
             };
         }
-        if let Some(seam) = before_seam {
-            (packet.bth.ack_req, packet.bth.solicited) = (seam.ack_req, seam.solicited);
-        } else {
-            packet.bth.ack_req &= is_last;
-            packet.bth.solicited &= ends;
+        packet.bth.ack_req &= is_last;
+        match before_seam {
+            Some(seam) => packet.bth.solicited = seam.solicited,
+            None => packet.bth.solicited &= ends,
         }
         packet.payload = payload;
         Content::Message(packet)

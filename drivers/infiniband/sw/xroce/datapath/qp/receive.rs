@@ -288,14 +288,17 @@ impl RecvSide {
         let mut budget = Budget::new();
         let mut assembly = Assembly::new();
         let more = self.fill_burst(qp, now, &mut budget, &mut assembly);
-        // The route is there if anything was built. It is not looked up for anything else.
+        // The route is not looked up for anything else.
+        let mut lost = 0;
         if assembly.len() > 0 {
-            if let Ok(route) = self.path.route(qp.device.tunnel()) {
-                assembly.close(&mut self.io.replies, route, &qp.sender);
+            match self.path.route(qp.device.tunnel()) {
+                Ok(route) => assembly.close(&mut self.io.replies, route, &qp.sender),
+                Err(_) => lost = assembly.len() as u64,
             }
         }
-        if assembly.lost() > 0 {
-            qp.device.count(Counter::SendError, assembly.lost().into());
+        lost = u64::from(assembly.lost()).wrapping_add(lost);
+        if lost > 0 {
+            qp.device.count(Counter::SendError, lost);
         }
         // A thread that may sleep runs anywhere.
         if !qp.sleeps() && qp.recv_home.note_sent(budget.moved(), false) {
